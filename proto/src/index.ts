@@ -1,0 +1,4 @@
+export * from './errors.js';
+export * from './header.js';
+export * from './meta.js';
+export * from './ports.js';

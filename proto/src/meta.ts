@@ -1,0 +1,111 @@
+import { TrunklineError } from './errors.js';
+import { trunkline } from './generated/schema.js';
+
+/** A value of an attribute. Integers beyond ±(2^53-1) are bigints; both are exact to 64 bits. */
+export type AttributeValue = string | number | bigint | boolean | Uint8Array;
+export type Attributes = Readonly<Record<string, AttributeValue>>;
+
+/** What stands between header and body. Absent and empty are one: `tag` and `key` are never undefined. */
+export interface Meta {
+  readonly tag: string;
+  readonly key: string;
+  readonly attrs: Attributes;
+  readonly contentType: string;
+}
+
+/** Most bytes a meta may have (u16). */
+export const MAX_META = 65535;
+
+export const EMPTY_META: Meta = Object.freeze({ tag: '', key: '', attrs: Object.freeze({}), contentType: '' });
+const NOTHING = new Uint8Array(0);
+const MIN_INT = -(2n ** 63n);
+const MAX_INT = 2n ** 63n - 1n;
+const MAX_UINT = 2n ** 64n - 1n;
+
+/** @throws TrunklineError META_INVALID: a value of another type, an integer beyond 64 bits, more than 65,535 bytes */
+export function encodeMeta(meta: Partial<Meta>): Uint8Array {
+  const { tag, key, attrs, contentType } = meta;
+  if (!tag && !key && attrs === undefined && !contentType) return NOTHING;
+  const message: trunkline.Meta.$Properties = {};
+  if (tag) message.tag = text('tag', tag);
+  if (key) message.key = text('key', key);
+  if (contentType) message.contentType = text('contentType', contentType);
+  if (attrs !== undefined) {
+    const encoded: Record<string, trunkline.Value.$Properties> = Object.create(null);
+    for (const name of Object.keys(attrs)) {
+      const value = attrs[name];
+      if (value !== undefined && value !== null) encoded[name] = encodeValue(name, value);
+    }
+    message.attrs = encoded;
+  }
+  const bytes = trunkline.Meta.encode(message as trunkline.Meta).finish();
+  if (bytes.length > MAX_META)
+    throw new TrunklineError('META_INVALID', `meta has ${bytes.length} bytes, at most ${MAX_META}`);
+  return bytes;
+}
+
+function text(field: string, value: unknown): string {
+  if (typeof value !== 'string') throw new TrunklineError('META_INVALID', `${field} must be a string`);
+  return value;
+}
+
+function encodeValue(name: string, value: unknown): trunkline.Value.$Properties {
+  switch (typeof value) {
+    case 'string':
+      return { string: value };
+    case 'boolean':
+      return { bool: value };
+    case 'number':
+      return Number.isSafeInteger(value) && !Object.is(value, -0) ? { int: value } : { double: value };
+    case 'bigint':
+      if (value >= MIN_INT && value <= MAX_INT) return { int: long(value) as never };
+      if (value >= 0n && value <= MAX_UINT) return { uint: long(value) as never };
+      throw new TrunklineError('META_INVALID', `attribute ${name} is beyond 64 bits`);
+    default:
+      if (value instanceof Uint8Array) return { bytes: value };
+      throw new TrunklineError('META_INVALID', `attribute ${name} must be a string, number, bigint, boolean or bytes`);
+  }
+}
+
+function long(value: bigint): { low: number; high: number; unsigned: boolean } {
+  return {
+    low: Number(BigInt.asIntN(32, value)),
+    high: Number(BigInt.asIntN(32, value >> 32n)),
+    unsigned: value > MAX_INT,
+  };
+}
+
+/** @throws TrunklineError META_INVALID: not a Meta, or text that is not UTF-8 */
+export function decodeMeta(bytes: Uint8Array, start: number, end: number): Meta {
+  if (start === end) return EMPTY_META;
+  let message: trunkline.Meta;
+  try {
+    message = trunkline.Meta.decode(bytes.subarray(start, end));
+  } catch (cause) {
+    throw new TrunklineError('META_INVALID', `meta cannot be decoded: ${(cause as Error).message}`, { cause });
+  }
+  const attrs: Record<string, AttributeValue> = Object.create(null);
+  for (const name of Object.keys(message.attrs ?? {})) {
+    const value = decodeValue(message.attrs![name]!);
+    if (value !== undefined) attrs[name] = value;
+  }
+  return { tag: message.tag ?? '', key: message.key ?? '', attrs, contentType: message.contentType ?? '' };
+}
+
+function decodeValue(value: trunkline.Value.$Properties): AttributeValue | undefined {
+  if (value.string != null) return value.string;
+  if (value.double != null) return value.double;
+  if (value.bool != null) return value.bool;
+  if (value.bytes != null) return value.bytes;
+  if (value.int != null) return integer(value.int as never, true);
+  if (value.uint != null) return integer(value.uint as never, false);
+  return undefined;
+}
+
+/** protobufjs gives 64-bit integers as numbers or Long objects. */
+function integer(value: number | { low: number; high: number }, signed: boolean): number | bigint {
+  if (typeof value === 'number') return value;
+  const bits = (BigInt(value.high >>> 0) << 32n) | BigInt(value.low >>> 0);
+  const exact = signed ? BigInt.asIntN(64, bits) : bits;
+  return exact >= -9007199254740991n && exact <= 9007199254740991n ? Number(exact) : exact;
+}
