@@ -1,5 +1,11 @@
+export * from './connection.js';
 export * from './errors.js';
+export * from './flusher.js';
 export * from './header.js';
 export * from './meta.js';
+export * from './outgoing.js';
+export * as payload from './payload.js';
 export * from './ports.js';
+export * from './session.js';
+export * from './session-host.js';
 export * from './timers.js';

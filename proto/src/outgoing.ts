@@ -1,0 +1,99 @@
+import { HEADER_BYTES, type Header, writeHeader } from './header.js';
+
+/** A batch is cut at this size; a single larger range goes out whole, without a copy. */
+export const BATCH_BYTES = 65536;
+/** From this size on a range is sent by reference: a copy would cost more than a frame of its own. */
+const REFERENCE_BYTES = 8192;
+const SLAB_BYTES = BATCH_BYTES;
+
+/**
+ * What a session is about to send: ranges of bytes in order, kept by reference until `flush` makes batches of them.
+ * Adjacent ranges of one buffer become one, so a run that is only forwarded is never copied.
+ */
+export class Outgoing {
+  private readonly buffers: Uint8Array[] = [];
+  private readonly starts: number[] = [];
+  private readonly ends: number[] = [];
+  private slab = new Uint8Array(0);
+  private slabUsed = 0;
+  /** Bytes waiting to be flushed. */
+  bytes = 0;
+
+  append(buffer: Uint8Array, start: number, end: number): void {
+    const last = this.buffers.length - 1;
+    if (last >= 0 && this.buffers[last] === buffer && this.ends[last] === start) {
+      this.ends[last] = end;
+    } else {
+      this.buffers.push(buffer);
+      this.starts.push(start);
+      this.ends.push(end);
+    }
+    this.bytes += end - start;
+  }
+
+  /** Room for one message of `length` bytes, to be written at the returned offset of `target` before anything else happens. */
+  reserve(length: number): number {
+    if (this.slabUsed + length > this.slab.length) {
+      this.slab = new Uint8Array(Math.max(SLAB_BYTES, length));
+      this.slabUsed = 0;
+    }
+    const at = this.slabUsed;
+    this.slabUsed += length;
+    this.append(this.slab, at, at + length);
+    return at;
+  }
+
+  /** The buffer that the last `reserve` made room in. */
+  get target(): Uint8Array {
+    return this.slab;
+  }
+
+  message(header: Header, payload?: Uint8Array): void {
+    const length = HEADER_BYTES + (payload?.length ?? 0);
+    const at = this.reserve(length);
+    writeHeader(this.slab, at, length, header);
+    if (payload !== undefined) this.slab.set(payload, at + HEADER_BYTES);
+  }
+
+  /** Hands everything over in batches and returns how many there were. */
+  flush(send: { send(batch: Uint8Array): void }): number {
+    const count = this.buffers.length;
+    let batches = 0;
+    let first = 0;
+    while (first < count) {
+      let last = first;
+      let size = this.ends[first]! - this.starts[first]!;
+      while (last + 1 < count && size < BATCH_BYTES) {
+        const next = this.ends[last + 1]! - this.starts[last + 1]!;
+        if (size + next > BATCH_BYTES || next >= REFERENCE_BYTES || size >= REFERENCE_BYTES) break;
+        size += next;
+        last++;
+      }
+      send.send(this.join(first, last, size));
+      batches++;
+      first = last + 1;
+    }
+    this.clear();
+    return batches;
+  }
+
+  clear(): void {
+    this.buffers.length = 0;
+    this.starts.length = 0;
+    this.ends.length = 0;
+    this.bytes = 0;
+  }
+
+  private join(first: number, last: number, size: number): Uint8Array {
+    const buffer = this.buffers[first]!;
+    if (first === last) return buffer.subarray(this.starts[first]!, this.ends[first]!);
+    const batch = new Uint8Array(size);
+    let at = 0;
+    for (let index = first; index <= last; index++) {
+      const part = this.buffers[index]!.subarray(this.starts[index]!, this.ends[index]!);
+      batch.set(part, at);
+      at += part.length;
+    }
+    return batch;
+  }
+}

@@ -1,0 +1,146 @@
+import { TrunklineError } from './errors.js';
+import { trunkline } from './generated/schema.js';
+import { bodyStart, readU32 } from './header.js';
+
+/** Encodes and decodes one kind of payload; absent fields read as the defaults of proto3. */
+export interface Codec<T> {
+  encode(value: Partial<T>): Uint8Array;
+  decode(bytes: Uint8Array): T;
+}
+
+interface Generated {
+  encode(message: never): { finish(): Uint8Array };
+  decode(bytes: Uint8Array): object;
+}
+
+/**
+ * `defaults` names every field with its default, so that a decoded payload is a plain object with own fields of one
+ * shape. Numbers are numbers: 64-bit fields here hold integers ≤ 2^53-1.
+ */
+function codec<T extends object>(type: Generated, defaults: T): Codec<T> {
+  const fields = Object.keys(defaults) as (keyof T & string)[];
+  return {
+    encode: (value) => type.encode(value as never).finish(),
+    decode(bytes) {
+      const message = type.decode(bytes) as Record<string, unknown>;
+      const result = { ...defaults } as Record<string, unknown>;
+      for (const field of fields) {
+        if (Object.hasOwn(message, field) && message[field] !== null) result[field] = plain(message[field]);
+      }
+      return result as T;
+    },
+  };
+}
+
+/** A Long from protobufjs as a number; beyond 2^53-1 it saturates, which no honest peer sends. */
+function plain(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || !('low' in value)) return value;
+  const { low, high } = value as { low: number; high: number };
+  return Math.min(Number.MAX_SAFE_INTEGER, (low >>> 0) + (high >>> 0) * 4294967296);
+}
+
+const none: Uint8Array = new Uint8Array(0);
+
+export const hello = codec(trunkline.Hello as never, {
+  nonce: none,
+  instance: none,
+  name: '',
+  heartbeatMs: 0,
+  maxMessage: 0,
+  credit: 0,
+  token: '',
+});
+export type Hello = ReturnType<typeof hello.decode>;
+
+export const welcome = codec(trunkline.Welcome as never, {
+  nonce: none,
+  instance: none,
+  name: '',
+  heartbeatMs: 0,
+  maxMessage: 0,
+  credit: 0,
+});
+export type Welcome = ReturnType<typeof welcome.decode>;
+
+export const heartbeat = codec(trunkline.Heartbeat as never, { batches: 0 });
+export const bye = codec(trunkline.Bye as never, { code: '', message: '', retryable: false });
+export const credit = codec(trunkline.Credit as never, { limit: 0 });
+
+/** Values of `Start.from`. */
+export const StartFrom = { KEPT: 0, LIVE: 1, AFTER: 2 } as const;
+
+export interface Start {
+  from: number;
+  sequence: number;
+  epoch: Uint8Array;
+}
+
+interface RequestFields {
+  request: number;
+  params: Uint8Array;
+  filter: string;
+  returnHandler: string;
+  group: string;
+  rate: number;
+  overflow: string;
+  start: Start | undefined;
+}
+const requestFields = codec<RequestFields>(trunkline.Request as never, {
+  request: 0,
+  params: none,
+  filter: '',
+  returnHandler: '',
+  group: '',
+  rate: 0,
+  overflow: '',
+  start: undefined,
+});
+export interface Request extends RequestFields {
+  start: Start;
+}
+const KEPT: Start = Object.freeze({ from: StartFrom.KEPT, sequence: 0, epoch: none });
+export const request: Codec<Request> = {
+  encode: (value) => requestFields.encode(value),
+  decode(bytes) {
+    const fields = requestFields.decode(bytes);
+    const given = fields.start as unknown as trunkline.Start.$Properties | undefined;
+    if (given === undefined) return { ...fields, start: KEPT };
+    const read = { from: given.from ?? 0, sequence: plain(given.sequence ?? 0) as number, epoch: given.epoch ?? none };
+    return { ...fields, start: read };
+  },
+};
+
+export const upstream = codec(trunkline.Upstream as never, { params: none });
+export const cancel = codec(trunkline.Cancel as never, { request: 0 });
+export const accepted = codec(trunkline.Accepted as never, {
+  request: 0,
+  epoch: none,
+  snapshot: false,
+  resumed: false,
+  status: '',
+});
+export const refused = codec(trunkline.Refused as never, {
+  request: 0,
+  code: '',
+  message: '',
+  retryable: false,
+  position: 0,
+});
+export type Refused = ReturnType<typeof refused.decode>;
+export const end = codec(trunkline.End as never, { code: '', message: '', exit: undefined as number | undefined });
+export const status = codec(trunkline.Status as never, { state: '', reason: '' });
+export const gap = codec(trunkline.Gap as never, { count: 0, first: 0, last: 0, reason: '' });
+export type Gap = ReturnType<typeof gap.decode>;
+export const offer = codec(trunkline.Offer as never, { codes: [] as number[] });
+
+/**
+ * The payload of the message at `at`.
+ * @throws TrunklineError BATCH_INVALID: the payload is not what its type says; concerns this message only
+ */
+export function readPayload<T>(kind: Codec<T>, batch: Uint8Array, at: number): T {
+  try {
+    return kind.decode(batch.subarray(bodyStart(batch, at), at + readU32(batch, at)));
+  } catch (cause) {
+    throw new TrunklineError('BATCH_INVALID', `payload cannot be decoded: ${(cause as Error).message}`, { cause });
+  }
+}

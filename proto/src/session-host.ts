@@ -1,0 +1,145 @@
+import { TrunklineError } from './errors.js';
+import { headerFault, OFFSET, readU32, Type } from './header.js';
+import * as payload from './payload.js';
+import type { Link, LinkEvents } from './ports.js';
+import { Session, type SessionContext, type SessionEvents, sameBytes, singleMessage } from './session.js';
+
+export interface SessionHostOptions {
+  readonly context: SessionContext;
+  readonly events: SessionEvents;
+  readonly maxSessions: number;
+  /** Says why a HELLO is refused, or undefined. */
+  readonly authenticate?: (hello: payload.Hello) => TrunklineError | undefined;
+}
+
+/**
+ * The accepting end: makes sessions of the links of its listeners. A link without a session is answered RESET and
+ * forgotten, so that strangers and garbage cost nothing that lasts.
+ */
+export class SessionHost implements LinkEvents {
+  private readonly sessions = new Map<Link, Session>();
+  private readonly events: SessionEvents;
+  private stopping = false;
+  /** Batches that could not be read and came from no session. */
+  strangers = 0;
+
+  constructor(private readonly options: SessionHostOptions) {
+    const { events } = options;
+    this.events = {
+      onOpen: (session) => events.onOpen(session),
+      onControl: (session, type, batch, at) => events.onControl(session, type, batch, at),
+      onData: (session, batch, start, end, count) => events.onData(session, batch, start, end, count),
+      onCredit: (session) => events.onCredit(session),
+      onClosed: (session, reason) => {
+        if (this.sessions.get(session.link) === session) {
+          this.sessions.delete(session.link);
+          session.link.close();
+        }
+        events.onClosed(session, reason);
+      },
+    };
+  }
+
+  get size(): number {
+    return this.sessions.size;
+  }
+
+  all(): IterableIterator<Session> {
+    return this.sessions.values();
+  }
+
+  onBatch(link: Link, batch: Uint8Array): void {
+    this.options.context.flusher.hold();
+    const session = this.sessions.get(link);
+    if (batch.length > OFFSET.type && batch[OFFSET.type] === Type.HELLO) this.receiveHello(link, session, batch);
+    else if (session !== undefined) session.receive(batch);
+    else this.receiveStranger(link, batch);
+  }
+
+  private receiveHello(link: Link, session: Session | undefined, batch: Uint8Array): void {
+    const hello = this.readHello(batch);
+    if (hello === undefined) {
+      if (session !== undefined) session.countFault('payload');
+      else this.receiveStranger(link, new Uint8Array(1));
+      return;
+    }
+    if (session !== undefined && sameBytes(session.nonce, hello.nonce)) {
+      session.sendWelcome();
+      return;
+    }
+    // PROTOCOL.md §5.3: a HELLO with another nonce ends what was before it on this link
+    if (session !== undefined) {
+      this.sessions.delete(link);
+      session.lost('the peer began a new session');
+    }
+    const refusal = this.refusal(hello);
+    if (refusal !== undefined) {
+      const { code, message, retryable } = refusal;
+      link.send(singleMessage({ type: Type.BYE }, payload.bye.encode({ code, message, retryable })));
+      link.close();
+      return;
+    }
+    this.accept(link, hello);
+  }
+
+  private accept(link: Link, hello: payload.Hello): void {
+    const session = Session.accept(link, this.options.context, this.events, hello);
+    if (session.state !== 'closed') this.sessions.set(link, session);
+  }
+
+  private readHello(batch: Uint8Array): payload.Hello | undefined {
+    if (headerFault(batch, 0, batch.length, this.options.context.limits.maxMessage) !== undefined) return undefined;
+    try {
+      const hello = payload.readPayload(payload.hello, batch, 0);
+      return hello.nonce.length > 0 && hello.instance.length > 0 ? hello : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  private refusal(hello: payload.Hello): TrunklineError | undefined {
+    if (this.stopping) return new TrunklineError('SHUTTING_DOWN', undefined, { retryable: true });
+    if (this.sessions.size >= this.options.maxSessions) {
+      return new TrunklineError('LIMIT_EXCEEDED', `more than ${this.options.maxSessions} sessions`, {
+        retryable: true,
+      });
+    }
+    return this.options.authenticate?.(hello);
+  }
+
+  private receiveStranger(link: Link, batch: Uint8Array): void {
+    const { maxMessage } = this.options.context.limits;
+    let valid = batch.length > 0;
+    for (let at = 0; valid && at < batch.length; at += readU32(batch, at)) {
+      valid = headerFault(batch, at, batch.length, maxMessage) === undefined;
+    }
+    const type = batch[OFFSET.type];
+    if (!valid) this.strangers++;
+    // a RESET is never answered by one, and a BYE needs no answer
+    else if (type !== Type.RESET && type !== Type.BYE) link.send(singleMessage({ type: Type.RESET }));
+    link.close();
+  }
+
+  onDown(link: Link, reason: string): void {
+    this.sessions.get(link)?.lost(reason);
+  }
+
+  onSuspect(): void {
+    for (const session of this.sessions.values()) session.ping();
+  }
+
+  onStepEnd(): void {
+    this.options.context.flusher.release();
+  }
+
+  /** From now on every HELLO is refused with SHUTTING_DOWN. */
+  refuseNew(): void {
+    this.stopping = true;
+  }
+
+  /** Ends every session with BYE. */
+  close(code: 'SHUTTING_DOWN' | 'CLOSED' = 'SHUTTING_DOWN'): void {
+    this.stopping = true;
+    for (const session of [...this.sessions.values()]) session.close(code, '', true);
+  }
+}

@@ -1,0 +1,474 @@
+import { type ErrorCode, knownCode, TrunklineError } from './errors.js';
+import type { Flushable, Flusher } from './flusher.js';
+import {
+  Flag,
+  HEADER_BYTES,
+  type Header,
+  type HeaderFault,
+  headerFault,
+  isData,
+  OFFSET,
+  readU32,
+  Type,
+  writeHeader,
+} from './header.js';
+import { Outgoing } from './outgoing.js';
+import * as payload from './payload.js';
+import type { Clock, Link, Random } from './ports.js';
+import { Timer, type TimerOwner, type Timers } from './timers.js';
+
+/** Who a process is. */
+export interface Identity {
+  /** Chosen once per process at random: another one behind an old address means a restart (rule 6). */
+  readonly instance: Uint8Array;
+  /** For people only. */
+  readonly name: string;
+}
+
+export interface SessionLimits {
+  /** A peer is sent something at least this often, ms. */
+  readonly heartbeat: number;
+  /** A peer not heard for this many of its own heartbeats is lost. */
+  readonly livenessFactor: number;
+  /** Largest message this end takes, bytes. */
+  readonly maxMessage: number;
+  /** Data bytes a peer may have sent that are not consumed yet. */
+  readonly receiveWindow: number;
+  /** First wait for a WELCOME before HELLO is sent again, ms; doubles up to `helloCap`. */
+  readonly helloAfter: number;
+  readonly helloCap: number;
+}
+
+export const defaultSessionLimits: SessionLimits = {
+  heartbeat: 2000,
+  livenessFactor: 3,
+  maxMessage: 16 * 1024 * 1024,
+  receiveWindow: 4 * 1024 * 1024,
+  helloAfter: 250,
+  helloCap: 5000,
+};
+
+/** What a session is given; the same for both ends. */
+export interface SessionContext {
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly random: Random;
+  readonly flusher: Flusher;
+  readonly identity: Identity;
+  readonly limits: SessionLimits;
+}
+
+/** Who hears of a session. Calls are synchronous and must not throw. */
+export interface SessionEvents {
+  onOpen(session: Session): void;
+  /** A message that is neither the session's own nor data. `at` is where it begins. */
+  onControl(session: Session, type: number, batch: Uint8Array, at: number): void;
+  /**
+   * `count` data messages of one type, line and generation, back to back. More than one only without the flags FINAL,
+   * SNAPSHOT and SNAPSHOT_END. The receiver calls `consume` for their bytes, now or later.
+   */
+  onData(session: Session, batch: Uint8Array, start: number, end: number, count: number): void;
+  /** Credit has come after `credit` had been used up. */
+  onCredit(session: Session): void;
+  /** Once, whatever the reason; nothing is called after it. */
+  onClosed(session: Session, reason: TrunklineError): void;
+}
+
+/** Counted faults, by reason, for metrics. */
+export type FaultCounters = Partial<Record<HeaderFault | 'payload' | 'unexpected', number>>;
+
+export type SessionState = 'connecting' | 'open' | 'closed';
+/** The moves a session has; PROTOCOL.md §5. An acceptor begins `open`. */
+const moves: Record<SessionState, readonly SessionState[]> = {
+  connecting: ['open', 'closed'],
+  open: ['closed'],
+  closed: [],
+};
+
+const HEARTBEAT = 1;
+const LIVENESS = 2;
+const HELLO = 3;
+const BOUNDARY_FLAGS = Flag.FINAL | Flag.SNAPSHOT | Flag.SNAPSHOT_END;
+
+/**
+ * One peer between HELLO and BYE or loss. Both ends are the same code: the initiator says HELLO, the acceptor is made
+ * from one. Knows credit, liveness and batching; what the messages mean is its owner's business.
+ */
+export class Session implements Flushable, TimerOwner {
+  state: SessionState = 'connecting';
+  /** The peer; empty until the session is open. */
+  peer: Identity = { instance: new Uint8Array(0), name: '' };
+  /** Largest message the peer takes, bytes. */
+  peerMaxMessage = 0;
+  /** Data bytes that may still be sent; may end below zero by one message. */
+  credit = 0;
+  /** When a batch was last received. */
+  lastHeard: number;
+  /** For the owner: what hangs on this session. */
+  owner: unknown;
+  readonly faults: FaultCounters = {};
+  messagesIn = 0;
+  messagesOut = 0;
+  bytesIn = 0;
+  bytesOut = 0;
+
+  private readonly outgoing = new Outgoing();
+  private dirty = false;
+  private exhausted = false;
+  private peerLiveness = 0;
+  private creditLimit = 0;
+  private initialCredit = 0;
+  private consumed = 0;
+  private announced: number;
+  private batchesIn = 0;
+  private batchesOut = 0;
+  private helloWait: number;
+  private readonly heartbeatTimer = new Timer(this, HEARTBEAT);
+  private readonly livenessTimer = new Timer(this, LIVENESS);
+  private readonly helloTimer = new Timer(this, HELLO);
+
+  constructor(
+    readonly link: Link,
+    private readonly context: SessionContext,
+    private readonly events: SessionEvents,
+    readonly nonce: Uint8Array,
+    private readonly token = '',
+  ) {
+    this.announced = context.limits.receiveWindow;
+    this.helloWait = context.limits.helloAfter;
+    this.lastHeard = context.clock.now();
+  }
+
+  /** Begins as the initiator: says HELLO until it is welcomed. The link should be up; call `hello` when it comes up. */
+  static initiate(link: Link, context: SessionContext, events: SessionEvents, token = ''): Session {
+    const session = new Session(link, context, events, context.random.bytes(8), token);
+    session.hello();
+    return session;
+  }
+
+  /** Begins as the acceptor of a HELLO that its owner has checked. */
+  static accept(link: Link, context: SessionContext, events: SessionEvents, hello: payload.Hello): Session {
+    const session = new Session(link, context, events, hello.nonce.slice());
+    session.sendWelcome();
+    session.open(hello);
+    return session;
+  }
+
+  /** Says HELLO now and again after a growing wait with jitter. */
+  hello(): void {
+    if (this.state !== 'connecting') return;
+    const { limits, identity, random, timers } = this.context;
+    const bytes = payload.hello.encode({
+      nonce: this.nonce,
+      instance: identity.instance,
+      name: identity.name,
+      heartbeatMs: limits.heartbeat,
+      maxMessage: limits.maxMessage,
+      credit: limits.receiveWindow,
+      token: this.token,
+    });
+    this.link.send(singleMessage({ type: Type.HELLO }, bytes));
+    timers.start(this.helloTimer, this.helloWait * (0.75 + random.next() / 2));
+    this.helloWait = Math.min(limits.helloCap, this.helloWait * 2);
+  }
+
+  /** A repeated HELLO of this very session: the WELCOME was lost or is under way. */
+  sendWelcome(): void {
+    const { limits, identity } = this.context;
+    const bytes = payload.welcome.encode({
+      nonce: this.nonce,
+      instance: identity.instance,
+      name: identity.name,
+      heartbeatMs: limits.heartbeat,
+      maxMessage: limits.maxMessage,
+      credit: limits.receiveWindow,
+    });
+    this.link.send(singleMessage({ type: Type.WELCOME }, bytes));
+  }
+
+  /** Takes one batch from the link: all of it, or nothing and a count of the fault. */
+  receive(batch: Uint8Array): void {
+    if (this.state === 'closed') return;
+    const { maxMessage } = this.context.limits;
+    for (let at = 0; at < batch.length; at += readU32(batch, at)) {
+      const fault = headerFault(batch, at, batch.length, maxMessage);
+      if (fault !== undefined) {
+        this.countFault(fault);
+        if (this.state === 'open') this.batchesIn++;
+        return;
+      }
+    }
+    if (batch.length === 0) return;
+    this.lastHeard = this.context.clock.now();
+    const first = batch[OFFSET.type]!;
+    if (this.state === 'connecting') this.receiveConnecting(batch, first);
+    else if (first !== Type.WELCOME && first !== Type.HELLO) {
+      this.batchesIn++;
+      this.bytesIn += batch.length;
+      this.dispatch(batch);
+    }
+  }
+
+  private receiveConnecting(batch: Uint8Array, type: number): void {
+    if (type === Type.WELCOME) {
+      const welcome = this.decode(payload.welcome, batch, 0);
+      if (welcome !== undefined && sameBytes(welcome.nonce, this.nonce)) this.open(welcome);
+    } else if (type === Type.BYE) {
+      this.receiveBye(batch, 0);
+    }
+  }
+
+  private dispatch(batch: Uint8Array): void {
+    let at = 0;
+    while (at < batch.length && this.state === 'open') {
+      const type = batch[at + OFFSET.type]!;
+      if (isData(type)) {
+        at = this.dispatchRun(batch, at, type);
+      } else {
+        this.messagesIn++;
+        if (type >= Type.HELLO && type <= Type.CREDIT) this.receiveOwn(batch, at, type);
+        else this.events.onControl(this, type, batch, at);
+        at += readU32(batch, at);
+      }
+    }
+  }
+
+  /** Finds the longest run of messages that can be handled as one. */
+  private dispatchRun(batch: Uint8Array, start: number, type: number): number {
+    let end = start + readU32(batch, start);
+    let count = 1;
+    if ((batch[start + OFFSET.flags]! & BOUNDARY_FLAGS) === 0) {
+      const line = readU32(batch, start + OFFSET.line);
+      const generation = readU32(batch, start + OFFSET.generation);
+      while (
+        end < batch.length &&
+        batch[end + OFFSET.type] === type &&
+        (batch[end + OFFSET.flags]! & BOUNDARY_FLAGS) === 0 &&
+        readU32(batch, end + OFFSET.line) === line &&
+        readU32(batch, end + OFFSET.generation) === generation
+      ) {
+        end += readU32(batch, end);
+        count++;
+      }
+    }
+    this.messagesIn += count;
+    this.events.onData(this, batch, start, end, count);
+    return end;
+  }
+
+  private receiveOwn(batch: Uint8Array, at: number, type: number): void {
+    if (type === Type.HEARTBEAT) {
+      const beat = this.decode(payload.heartbeat, batch, at);
+      // PROTOCOL.md §5.4: batches were lost or doubled on the way, so what both ends believe may differ
+      if (beat !== undefined && beat.batches !== this.batchesIn - 1) {
+        this.link.send(singleMessage({ type: Type.RESET }));
+        this.end(new TrunklineError('SESSION_LOST', 'batches were lost on the link', { retryable: true }));
+      }
+    } else if (type === Type.CREDIT) {
+      const credit = this.decode(payload.credit, batch, at);
+      if (credit !== undefined && credit.limit > this.creditLimit) this.addCredit(credit.limit - this.creditLimit);
+    } else if (type === Type.BYE) {
+      this.receiveBye(batch, at);
+    } else if (type === Type.RESET) {
+      this.end(new TrunklineError('SESSION_LOST', 'the peer does not know the session', { retryable: true }));
+    } else {
+      this.countFault('unexpected');
+    }
+  }
+
+  private receiveBye(batch: Uint8Array, at: number): void {
+    const bye = this.decode(payload.bye, batch, at);
+    if (bye === undefined) return;
+    this.end(new TrunklineError(knownCode(bye.code, 'CLOSED'), bye.message || undefined, { retryable: bye.retryable }));
+  }
+
+  private addCredit(bytes: number): void {
+    this.creditLimit += bytes;
+    this.credit += bytes;
+    if (this.exhausted && this.credit > 0) {
+      this.exhausted = false;
+      this.events.onCredit(this);
+    }
+  }
+
+  /** Decodes a payload; a bad one is counted and concerns this message only. */
+  decode<T>(kind: payload.Codec<T>, batch: Uint8Array, at: number): T | undefined {
+    try {
+      return payload.readPayload(kind, batch, at);
+    } catch {
+      this.countFault('payload');
+      return undefined;
+    }
+  }
+
+  countFault(fault: HeaderFault | 'payload' | 'unexpected'): void {
+    this.faults[fault] = (this.faults[fault] ?? 0) + 1;
+  }
+
+  // ---- sending ----
+
+  /** Queues a message that spends no credit. */
+  send(header: Header, bytes?: Uint8Array): void {
+    if (this.state !== 'open') return;
+    this.outgoing.message(header, bytes);
+    this.messagesOut++;
+    this.touch();
+  }
+
+  /** Queues a message that spends no credit and is encoded already. */
+  sendEncoded(message: Uint8Array): void {
+    if (this.state !== 'open') return;
+    this.outgoing.append(message, 0, message.length);
+    this.messagesOut++;
+    this.touch();
+  }
+
+  /** Queues data messages that stand back to back in `buffer`, which is never written again. Ask `credit` before. */
+  sendData(buffer: Uint8Array, start: number, end: number, count: number): void {
+    if (this.state !== 'open') return;
+    this.outgoing.append(buffer, start, end);
+    this.spend(end - start, count);
+  }
+
+  /**
+   * Room for one data message of `length` bytes; write it at the returned offset of `target` at once.
+   * Returns -1 when there is no credit or the session is not open: the message was not taken.
+   */
+  reserveData(length: number): number {
+    if (this.credit <= 0 || this.state !== 'open') {
+      this.exhausted = this.credit <= 0;
+      return -1;
+    }
+    const at = this.outgoing.reserve(length);
+    this.spend(length, 1);
+    return at;
+  }
+
+  get target(): Uint8Array {
+    return this.outgoing.target;
+  }
+
+  private spend(bytes: number, count: number): void {
+    this.credit -= bytes;
+    if (this.credit <= 0) this.exhausted = true;
+    this.messagesOut += count;
+    this.touch();
+  }
+
+  /** Data bytes sent that the peer has not consumed yet: the load of a member of a group. */
+  get outstanding(): number {
+    return this.initialCredit - this.credit;
+  }
+
+  private touch(): void {
+    if (this.dirty) return;
+    this.dirty = true;
+    this.context.flusher.add(this);
+  }
+
+  flush(): void {
+    this.dirty = false;
+    if (this.state !== 'open' || this.outgoing.bytes === 0) return;
+    this.bytesOut += this.outgoing.bytes;
+    this.batchesOut += this.outgoing.flush(this.link);
+  }
+
+  /** The receiver is done with `bytes` of data: grants them again, in steps of a quarter of the window. */
+  consume(bytes: number): void {
+    this.consumed += bytes;
+    const limit = this.consumed + this.context.limits.receiveWindow;
+    if (limit - this.announced < this.context.limits.receiveWindow / 4 || this.state !== 'open') return;
+    this.announced = limit;
+    this.send({ type: Type.CREDIT }, payload.credit.encode({ limit }));
+  }
+
+  /** Sends something at once unless the peer was just heard: a transport then reports a peer that is gone. */
+  ping(): void {
+    if (this.state === 'open') this.beat();
+  }
+
+  private beat(): void {
+    this.flush();
+    const bytes = payload.heartbeat.encode({ batches: this.batchesOut });
+    this.batchesOut++;
+    this.link.send(singleMessage({ type: Type.HEARTBEAT }, bytes));
+  }
+
+  // ---- states ----
+
+  private move(next: SessionState): void {
+    if (!moves[this.state].includes(next)) {
+      throw new TrunklineError('STATE_INVALID', `session: ${this.state} to ${next}`);
+    }
+    this.state = next;
+  }
+
+  private open(peer: payload.Welcome): void {
+    this.move('open');
+    this.peer = { instance: peer.instance.slice(), name: peer.name };
+    this.peerMaxMessage = peer.maxMessage;
+    const { timers, limits } = this.context;
+    this.peerLiveness = Math.min(2 ** 30, Math.max(1, peer.heartbeatMs) * limits.livenessFactor);
+    this.creditLimit = peer.credit;
+    this.credit = peer.credit;
+    this.initialCredit = peer.credit;
+    timers.stop(this.helloTimer);
+    timers.start(this.heartbeatTimer, limits.heartbeat);
+    timers.start(this.livenessTimer, this.peerLiveness);
+    this.events.onOpen(this);
+  }
+
+  onTimer(timer: Timer): void {
+    const { timers, clock, limits } = this.context;
+    if (timer === this.helloTimer) {
+      this.hello();
+    } else if (timer === this.heartbeatTimer) {
+      timers.start(timer, limits.heartbeat);
+      this.beat();
+    } else {
+      const silence = clock.now() - this.lastHeard;
+      if (silence < this.peerLiveness) timers.start(timer, this.peerLiveness - silence);
+      else
+        this.end(
+          new TrunklineError('SESSION_LOST', `peer not heard for ${Math.round(silence)} ms`, { retryable: true }),
+        );
+    }
+  }
+
+  /** The link reports that the peer cannot be reached any more. */
+  lost(reason: string): void {
+    if (this.state !== 'closed') this.end(new TrunklineError('SESSION_LOST', reason, { retryable: true }));
+  }
+
+  /** Flushes, says BYE and ends. Always succeeds; a closed session stays as it is. */
+  close(code: ErrorCode = 'CLOSED', message = '', retryable = false): void {
+    if (this.state === 'closed') return;
+    this.flush();
+    this.link.send(singleMessage({ type: Type.BYE }, payload.bye.encode({ code, message, retryable })));
+    this.end(new TrunklineError(code, message || undefined, { retryable }));
+  }
+
+  private end(reason: TrunklineError): void {
+    this.move('closed');
+    const { timers } = this.context;
+    timers.stop(this.helloTimer);
+    timers.stop(this.heartbeatTimer);
+    timers.stop(this.livenessTimer);
+    this.outgoing.clear();
+    this.events.onClosed(this, reason);
+  }
+}
+
+/** A batch of one message. */
+export function singleMessage(header: Header, bytes?: Uint8Array): Uint8Array {
+  const batch = new Uint8Array(HEADER_BYTES + (bytes?.length ?? 0));
+  writeHeader(batch, 0, batch.length, header);
+  if (bytes !== undefined) batch.set(bytes, HEADER_BYTES);
+  return batch;
+}
+
+export function sameBytes(left: Uint8Array, right: Uint8Array): boolean {
+  if (left.length !== right.length) return false;
+  for (let index = 0; index < left.length; index++) if (left[index] !== right[index]) return false;
+  return true;
+}
