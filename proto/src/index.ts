@@ -9,3 +9,4 @@ export * from './ports.js';
 export * from './session.js';
 export * from './session-host.js';
 export * from './timers.js';
+export { type Address, formatAddress, parseAddress } from './transports/address.js';

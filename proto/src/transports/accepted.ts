@@ -1,0 +1,203 @@
+import { type Event, Router, type SocketOptions } from 'zeromq';
+import type { Link, LinkEvents, Listener } from '../ports.js';
+import { monitorLoop, receiveLoop } from './receive.js';
+import { type Settings, socketOptions } from './settings.js';
+
+/** After a lost connection: how long until the pipe is surely gone too, and how long until the next report, in ms. */
+const suspectDelayMs = 20;
+const suspectPauseMs = 100;
+/** How much longer than its linger a closed socket may take to be gone, in ms. */
+const closeGraceMs = 800;
+
+/**
+ * A routing id as a key. Those that our socket chose are a zero byte and a u32; any other was chosen by the client, is
+ * bytes and not text, and stays distinct as latin1.
+ */
+function keyOf(id: Buffer): number | string {
+  return id.length === 5 && id[0] === 0 ? id.readUInt32BE(1) : id.toString('latin1');
+}
+
+class AcceptedLink implements Link {
+  readonly label: string;
+  readonly #owner: ZmqListener;
+  readonly #id: Buffer;
+  readonly #key: number | string;
+  #closed = false;
+
+  constructor(owner: ZmqListener, id: Buffer, key: number | string) {
+    this.#owner = owner;
+    this.#id = id;
+    this.#key = key;
+    this.label = `${owner.address}#${id.toString('hex')}`;
+  }
+
+  send(batch: Uint8Array): void {
+    if (this.#closed) this.#owner.dropped();
+    else this.#owner.sendTo(this.#id, batch, this.#failed);
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#owner.forget(this.#key, this);
+  }
+
+  // A rejection arrives in a later microtask, so `onDown` never runs inside the caller of `send`. With no high-water
+  // mark on sending EAGAIN cannot come; if it does, the batch is lost and with it the order: the link is down.
+  readonly #failed = (error: unknown): void => {
+    if (this.#closed) return;
+    this.close();
+    this.#owner.lost(this, error);
+  };
+}
+
+/** One ROUTER at one address. */
+export class ZmqListener implements Listener {
+  #address: string;
+  readonly #events: LinkEvents;
+  readonly #settings: Settings;
+  readonly #socket: Router;
+  readonly #links = new Map<number | string, AcceptedLink>();
+  #suspectTimer: NodeJS.Timeout | undefined;
+  #suspectAgain = false;
+  #gone: Promise<unknown> = Promise.resolve();
+  #closing: Promise<void> | undefined;
+  #release: () => Promise<void> = async () => {};
+
+  constructor(address: string, events: LinkEvents, settings: Settings, more: SocketOptions<Router>) {
+    this.#address = address;
+    this.#events = events;
+    this.#settings = settings;
+    this.#socket = new Router({ ...socketOptions(settings), mandatory: true, handover: true, ...more });
+  }
+
+  get address(): string {
+    return this.#address;
+  }
+
+  get ended(): boolean {
+    return this.#closing !== undefined;
+  }
+
+  /** Binds and begins to receive. Rejects with ZeroMQ's own error; the listener is then closed. */
+  async start(endpoint: string): Promise<string> {
+    if (!this.#settings.polled) {
+      this.#gone = monitorLoop(this.#socket, this.#settings, (event) => this.#monitored(event));
+    }
+    try {
+      await this.#socket.bind(endpoint);
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+    return this.#socket.lastEndpoint ?? endpoint;
+  }
+
+  /** From now on batches arrive. `release` runs once the address is free again. */
+  serve(address: string, release: () => Promise<void>): void {
+    this.#address = address;
+    this.#release = release;
+    if (!this.ended) void receiveLoop(this.#socket, this, this.#settings);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    clearTimeout(this.#suspectTimer);
+    for (const link of [...this.#links.values()]) link.close();
+    this.#socket.close();
+    await within(this.#gone, this.#settings.lingerMs + closeGraceMs);
+    await this.#release();
+  }
+
+  take(frames: Buffer[]): number {
+    const [id, batch] = frames;
+    if (frames.length !== 2 || id === undefined || batch === undefined) {
+      this.#settings.counters.droppedFrames++;
+      return frames.reduce((sum, frame) => sum + frame.length, 0);
+    }
+    const key = keyOf(id);
+    let link = this.#links.get(key);
+    if (link === undefined) {
+      link = new AcceptedLink(this, id, key);
+      this.#links.set(key, link);
+    }
+    this.#events.onBatch(link, batch);
+    return batch.length;
+  }
+
+  stepEnd(): void {
+    this.#events.onStepEnd?.();
+  }
+
+  sendTo(id: Buffer, batch: Uint8Array, failed: (error: unknown) => void): void {
+    try {
+      // With a send timeout of 0 the socket is never busy: it takes the batch now or rejects.
+      this.#socket.send([id, batch]).then(undefined, failed);
+    } catch (error) {
+      this.dropped();
+      this.#settings.log.warn({ error, address: this.#address }, 'sending failed');
+    }
+  }
+
+  dropped(): void {
+    this.#settings.counters.droppedSends++;
+  }
+
+  forget(key: number | string, link: AcceptedLink): void {
+    if (this.#links.get(key) === link) this.#links.delete(key);
+  }
+
+  lost(link: AcceptedLink, error: unknown): void {
+    if (this.ended) return;
+    this.#settings.counters.unreachable++;
+    this.#settings.log.debug({ error, link: link.label }, 'peer unreachable');
+    this.#events.onDown?.(link, 'unreachable');
+  }
+
+  #monitored(event: Event): void {
+    if (this.ended) return;
+    if (event.type === 'disconnect') this.#suspect();
+    else if (event.type.startsWith('handshake:error')) {
+      this.#settings.counters.refusedHandshakes++;
+      this.#settings.log.warn({ address: this.#address, event }, 'handshake refused');
+    } else if (event.type === 'accept:error') {
+      this.#settings.counters.faults++;
+      this.#settings.log.error({ address: this.#address, event }, 'accepting a connection failed');
+    }
+  }
+
+  /** The event says only that somebody left. Many at once become one report, then one per pause. */
+  #suspect(): void {
+    if (this.#suspectTimer === undefined) this.#suspectTimer = timer(() => this.#report(), suspectDelayMs);
+    else this.#suspectAgain = true;
+  }
+
+  #report(): void {
+    this.#suspectAgain = false;
+    this.#suspectTimer = timer(() => {
+      this.#suspectTimer = undefined;
+      if (this.#suspectAgain) this.#report();
+    }, suspectPauseMs);
+    // Reading the state makes the socket see the pipes that ended, so that a send now finds out.
+    void this.#socket.writable;
+    this.#events.onSuspect?.();
+  }
+}
+
+function timer(action: () => void, delayMs: number): NodeJS.Timeout {
+  return setTimeout(action, delayMs).unref();
+}
+
+/** Waits for a promise, but no longer than so many ms. */
+export async function within(promise: Promise<unknown>, limitMs: number): Promise<void> {
+  let limit: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    limit = setTimeout(resolve, limitMs);
+  });
+  await Promise.race([promise, late]);
+  clearTimeout(limit);
+}

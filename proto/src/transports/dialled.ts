@@ -1,0 +1,212 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { Dealer, type Event, type SocketOptions } from 'zeromq';
+import type { Link, LinkEvents } from '../ports.js';
+import { within } from './accepted.js';
+import { type Address, formatAddress, hostText, isHostName, isIPv6 } from './address.js';
+import { monitorLoop, receiveLoop } from './receive.js';
+import { lookUp } from './resolve.js';
+import { type Settings, socketOptions } from './settings.js';
+
+const closeGraceMs = 800;
+
+interface DialledOptions {
+  /** Asked anew for each attempt, so that changed keys count from the next one. */
+  security(): SocketOptions<Dealer>;
+  /** Called once, when nothing of a closed link is left. */
+  gone(link: DialledLink): void;
+}
+
+/**
+ * One DEALER to one address, replaced by a fresh one after each lost or refused connection: ZeroMQ's own reconnecting
+ * gives up for ever after a protocol error (an oversize batch, a stranger at the address, a refused handshake) and looks
+ * a name up once, in its I/O thread.
+ */
+export class DialledLink implements Link {
+  readonly label: string;
+  readonly #target: Address;
+  readonly #events: LinkEvents;
+  readonly #settings: Settings;
+  readonly #more: DialledOptions;
+  readonly #ending = new Set<Promise<unknown>>();
+  #socket: Dealer | undefined;
+  #up = false;
+  #closed = false;
+  #draining = false;
+  #refusalTold = false;
+  #timer: NodeJS.Timeout | undefined;
+  /** Attempts since the link was last up: chooses the pause, and the address where a name has several. */
+  #attempts = 0;
+
+  constructor(target: Address, events: LinkEvents, settings: Settings, more: DialledOptions) {
+    this.label = formatAddress(target);
+    this.#target = target;
+    this.#events = events;
+    this.#settings = settings;
+    this.#more = more;
+    void this.#dial();
+  }
+
+  send(batch: Uint8Array): void {
+    const socket = this.#socket;
+    if (!this.#up || socket === undefined) {
+      this.#settings.counters.droppedSends++;
+      return;
+    }
+    // With a send timeout of 0 the socket is never busy: it takes the batch now or rejects, because the pipe is gone.
+    socket.send(batch).then(undefined, () => {
+      this.#settings.counters.droppedSends++;
+      this.#lost(socket, 'connection lost');
+    });
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#up = false;
+    clearTimeout(this.#timer);
+    this.#socket?.close();
+    this.#socket = undefined;
+    void this.closed().then(() => this.#more.gone(this));
+  }
+
+  /** Resolves when nothing of the link is left, also of its earlier sockets. */
+  async closed(): Promise<void> {
+    await within(Promise.all(this.#ending), this.#settings.lingerMs + closeGraceMs);
+  }
+
+  async #dial(): Promise<void> {
+    const target = this.#target;
+    if (target.scheme === 'ipc') return this.#connect(formatAddress(target), false);
+    let host = target.host;
+    if (isHostName(host)) {
+      const hosts = await lookUp(host);
+      if (this.#closed) return;
+      if (hosts.length === 0) {
+        this.#settings.log.warn({ link: this.label }, 'the host name is unknown');
+        return this.#again();
+      }
+      host = hosts[this.#attempts % hosts.length]!;
+    }
+    this.#connect(`tcp://${hostText(host)}:${target.port}`, isIPv6(host));
+  }
+
+  #connect(endpoint: string, ipv6: boolean): void {
+    const settings = this.#settings;
+    const socket = new Dealer({
+      ...socketOptions(settings),
+      immediate: true,
+      ipv6,
+      // Polled sockets hear of no failed attempt, so there ZeroMQ tries by itself.
+      reconnectInterval: settings.polled ? settings.reconnectMs : -1,
+      reconnectMaxInterval: settings.polled ? settings.reconnectMaxMs : 0,
+      connectTimeout: settings.connectTimeoutMs,
+      ...this.#more.security(),
+    });
+    this.#socket = socket;
+    if (!settings.polled) {
+      const gone: Promise<unknown> = monitorLoop(socket, settings, (event) => this.#monitored(socket, event));
+      this.#ending.add(gone);
+      void gone.then(() => this.#ending.delete(gone));
+    }
+    this.#limit(socket, settings.connectTimeoutMs + settings.handshakeTimeoutMs, 'no connection');
+    try {
+      socket.connect(endpoint);
+    } catch (error) {
+      settings.counters.faults++;
+      settings.log.error({ error, link: this.label }, 'dialling failed');
+      this.#lost(socket, 'dialling failed');
+      return;
+    }
+    const link = this;
+    void receiveLoop(
+      socket,
+      {
+        take: (frames) => this.#take(frames),
+        stepEnd: () => this.#events.onStepEnd?.(),
+        tick: () => this.#tick(socket),
+        get ended() {
+          return link.#socket !== socket;
+        },
+      },
+      settings,
+    );
+  }
+
+  #take(frames: Buffer[]): number {
+    const batch = frames[0];
+    if (frames.length !== 1 || batch === undefined) {
+      this.#settings.counters.droppedFrames++;
+      return frames.reduce((sum, frame) => sum + frame.length, 0);
+    }
+    this.#events.onBatch(this, batch);
+    return batch.length;
+  }
+
+  #tick(socket: Dealer): void {
+    if (socket.writable) this.#connected(socket);
+    else if (this.#up) this.#lost(socket, 'connection lost');
+  }
+
+  #monitored(socket: Dealer, event: Event): void {
+    if (this.#socket !== socket) return;
+    if (event.type === 'connect') this.#limit(socket, this.#settings.handshakeTimeoutMs, 'handshake refused');
+    else if (event.type === 'handshake') this.#connected(socket);
+    else if (event.type === 'close') this.#lost(socket, 'no connection');
+    else if (event.type === 'disconnect') this.#lost(socket, this.#up ? 'connection lost' : 'no connection');
+    else if (event.type.startsWith('handshake:error')) this.#lost(socket, 'handshake refused');
+  }
+
+  #connected(socket: Dealer): void {
+    // Reading the state makes the socket take over the pipe, so that the first send finds it.
+    if (this.#up || this.#draining || this.#socket !== socket || !socket.writable) return;
+    clearTimeout(this.#timer);
+    this.#up = true;
+    this.#attempts = 0;
+    this.#refusalTold = false;
+    this.#settings.log.info({ link: this.label }, 'link up');
+    this.#events.onUp?.(this);
+  }
+
+  #lost(socket: Dealer, reason: string): void {
+    if (this.#socket !== socket || this.#draining) return;
+    clearTimeout(this.#timer);
+    if (this.#up) void this.#drain(socket, reason);
+    else this.#ended(socket, reason, false);
+  }
+
+  /** What arrived before the connection broke is still read. */
+  async #drain(socket: Dealer, reason: string): Promise<void> {
+    this.#up = false;
+    this.#draining = true;
+    do await nextTurn();
+    while (this.#socket === socket && socket.readable);
+    this.#draining = false;
+    if (this.#socket === socket) this.#ended(socket, reason, true);
+  }
+
+  #ended(socket: Dealer, reason: string, wasUp: boolean): void {
+    this.#socket = undefined;
+    socket.close();
+    const refused = reason === 'handshake refused';
+    if (refused) this.#settings.counters.refusedHandshakes++;
+    const tell = wasUp || (refused && !this.#refusalTold);
+    this.#refusalTold ||= refused;
+    this.#again();
+    if (!tell) return;
+    this.#settings.log.warn({ link: this.label, reason }, 'link down');
+    this.#events.onDown?.(this, reason);
+  }
+
+  #again(): void {
+    const { reconnectMs, reconnectMaxMs } = this.#settings;
+    const pause = Math.min(reconnectMs * 2 ** Math.min(this.#attempts, 20), reconnectMaxMs);
+    this.#attempts++;
+    // Spread, so that a thousand links do not come back in one moment.
+    this.#timer = setTimeout(() => void this.#dial(), pause * (0.75 + Math.random() / 2));
+  }
+
+  #limit(socket: Dealer, limitMs: number, reason: string): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#lost(socket, reason), limitMs);
+  }
+}

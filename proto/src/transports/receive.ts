@@ -1,0 +1,89 @@
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
+import type { Dealer, Event, Router } from 'zeromq';
+import type { Settings } from './settings.js';
+
+interface Receiver {
+  /** Takes one message's frames and says how many bytes they had. */
+  take(frames: Buffer[]): number;
+  /** After each bounded step. */
+  stepEnd(): void;
+  /** Polled sockets only: before each look at the socket. */
+  tick?(): void;
+  /** True when the owner wants no more; then the loop ends quietly. */
+  readonly ended: boolean;
+}
+
+/** Longest pause of a polled socket that has nothing to read, in ms. */
+const longestPauseMs = 8;
+
+/** Reads a socket in bounded steps until it is closed. Nothing that a receiver throws ends the loop. */
+export async function receiveLoop(socket: Router | Dealer, receiver: Receiver, settings: Settings): Promise<void> {
+  let idleMs = 1;
+  while (!receiver.ended) {
+    if (settings.polled) {
+      guarded(settings, () => receiver.tick?.());
+      if (receiver.ended) return;
+      if (!socket.readable) {
+        await pause(idleMs);
+        idleMs = Math.min(idleMs * 2, longestPauseMs);
+        continue;
+      }
+      idleMs = 1;
+    }
+    const full = await step(socket, receiver, settings);
+    if (full) await nextTurn();
+  }
+}
+
+/** One step; true when it ended at its bound (or by an error), so that others must have a turn first. */
+async function step(socket: Router | Dealer, receiver: Receiver, settings: Settings): Promise<boolean> {
+  let batches = 0;
+  let bytes = 0;
+  let full = false;
+  try {
+    do {
+      const frames = await socket.receive();
+      if (receiver.ended) return false;
+      batches++;
+      guarded(settings, () => {
+        bytes += receiver.take(frames);
+      });
+      full = batches >= settings.stepBatches || bytes >= settings.stepBytes;
+    } while (!full && !receiver.ended && socket.readable);
+  } catch (error) {
+    if (receiver.ended || socket.closed) return false;
+    settings.counters.faults++;
+    settings.log.error({ error }, 'receiving failed');
+    full = true;
+  }
+  if (batches > 0) guarded(settings, () => receiver.stepEnd());
+  return full;
+}
+
+function guarded(settings: Settings, action: () => void): void {
+  try {
+    action();
+  } catch (error) {
+    settings.counters.faults++;
+    settings.log.error({ error }, 'an event receiver threw');
+  }
+}
+
+/**
+ * Hands over a socket's monitor events until the socket is gone, which is when the promise resolves. The monitor must
+ * be read to its end: one that nobody reads blocks the I/O thread of every socket.
+ */
+export async function monitorLoop(socket: Router | Dealer, settings: Settings, on: (event: Event) => void) {
+  const observer = socket.events;
+  for (let count = 1; !observer.closed; count++) {
+    let event: Event;
+    try {
+      event = await observer.receive();
+    } catch {
+      return;
+    }
+    if (event.type === 'end') return;
+    guarded(settings, () => on(event));
+    if (count % 64 === 0) await nextTurn();
+  }
+}
