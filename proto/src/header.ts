@@ -175,16 +175,16 @@ export function headerFault(bytes: Uint8Array, at: number, end: number, maxMessa
 }
 
 /**
- * Checks a whole batch before any of it is acted upon.
+ * Checks a whole batch before any of it is acted upon. A batch holds at least one message.
  * @throws TrunklineError BATCH_INVALID with the fault and the offset
  */
 export function checkBatch(batch: Uint8Array, maxMessage: number): void {
   let at = 0;
-  while (at < batch.length) {
+  do {
     const fault = headerFault(batch, at, batch.length, maxMessage);
     if (fault !== undefined) throw new BatchError(fault, at);
     at += readU32(batch, at);
-  }
+  } while (at < batch.length);
 }
 
 export class BatchError extends TrunklineError {

@@ -4,6 +4,7 @@ export * from './flusher.js';
 export * from './header.js';
 export * from './meta.js';
 export * from './outgoing.js';
+export * from './params.js';
 export * as payload from './payload.js';
 export * from './ports.js';
 export * from './session.js';

@@ -1,5 +1,6 @@
 import { TrunklineError } from './errors.js';
 import { trunkline } from './generated/schema.js';
+import { isWellFormed } from './text.js';
 
 /** A value of an attribute. Integers beyond ±(2^53-1) are bigints; both are exact to 64 bits. */
 export type AttributeValue = string | number | bigint | boolean | Uint8Array;
@@ -22,37 +23,50 @@ const MIN_INT = -(2n ** 63n);
 const MAX_INT = 2n ** 63n - 1n;
 const MAX_UINT = 2n ** 64n - 1n;
 
-/** @throws TrunklineError META_INVALID: a value of another type, an integer beyond 64 bits, more than 65,535 bytes */
+/**
+ * Attributes that are undefined or null are left out.
+ * @throws TrunklineError META_INVALID: a value of another type, an integer beyond 64 bits, text that cannot be UTF-8,
+ * more than MAX_META bytes
+ */
 export function encodeMeta(meta: Partial<Meta>): Uint8Array {
   const { tag, key, attrs, contentType } = meta;
-  if (!tag && !key && attrs === undefined && !contentType) return NOTHING;
+  if (isAbsent(tag) && isAbsent(key) && isAbsent(attrs) && isAbsent(contentType)) return NOTHING;
   const message: trunkline.Meta.$Properties = {};
-  if (tag) message.tag = text('tag', tag);
-  if (key) message.key = text('key', key);
-  if (contentType) message.contentType = text('contentType', contentType);
-  if (attrs !== undefined) {
-    const encoded: Record<string, trunkline.Value.$Properties> = Object.create(null);
-    for (const name of Object.keys(attrs)) {
-      const value = attrs[name];
-      if (value !== undefined && value !== null) encoded[name] = encodeValue(name, value);
-    }
-    message.attrs = encoded;
-  }
+  if (!isAbsent(tag)) message.tag = text('tag', tag);
+  if (!isAbsent(key)) message.key = text('key', key);
+  if (!isAbsent(contentType)) message.contentType = text('contentType', contentType);
+  if (!isAbsent(attrs)) message.attrs = encodeAttributes(attrs);
   const bytes = trunkline.Meta.encode(message as trunkline.Meta).finish();
   if (bytes.length > MAX_META)
     throw new TrunklineError('META_INVALID', `meta has ${bytes.length} bytes, at most ${MAX_META}`);
   return bytes;
 }
 
+function isAbsent(value: unknown): value is undefined | null | '' {
+  return value === undefined || value === null || value === '';
+}
+
 function text(field: string, value: unknown): string {
   if (typeof value !== 'string') throw new TrunklineError('META_INVALID', `${field} must be a string`);
+  if (!isWellFormed(value)) throw new TrunklineError('META_INVALID', `${field} has half a surrogate pair`);
   return value;
+}
+
+function encodeAttributes(attrs: unknown): Record<string, trunkline.Value.$Properties> {
+  if (typeof attrs !== 'object' || attrs === null || Array.isArray(attrs))
+    throw new TrunklineError('META_INVALID', 'attrs must be an object');
+  const encoded: Record<string, trunkline.Value.$Properties> = Object.create(null);
+  for (const name of Object.keys(attrs)) {
+    const value = (attrs as Record<string, unknown>)[name];
+    if (value !== undefined && value !== null) encoded[text('an attribute name', name)] = encodeValue(name, value);
+  }
+  return encoded;
 }
 
 function encodeValue(name: string, value: unknown): trunkline.Value.$Properties {
   switch (typeof value) {
     case 'string':
-      return { string: value };
+      return { string: text(`attribute ${name}`, value) };
     case 'boolean':
       return { bool: value };
     case 'number':
@@ -86,20 +100,30 @@ export function decodeMeta(bytes: Uint8Array, start: number, end: number): Meta 
   }
   const attrs: Record<string, AttributeValue> = Object.create(null);
   for (const name of Object.keys(message.attrs ?? {})) {
-    const value = decodeValue(message.attrs![name]!);
+    const value = decodeValue(message.attrs[name] as trunkline.Value);
     if (value !== undefined) attrs[name] = value;
   }
   return { tag: message.tag ?? '', key: message.key ?? '', attrs, contentType: message.contentType ?? '' };
 }
 
-function decodeValue(value: trunkline.Value.$Properties): AttributeValue | undefined {
-  if (value.string != null) return value.string;
-  if (value.double != null) return value.double;
-  if (value.bool != null) return value.bool;
-  if (value.bytes != null) return value.bytes;
-  if (value.int != null) return integer(value.int as never, true);
-  if (value.uint != null) return integer(value.uint as never, false);
-  return undefined;
+/** `kind` is the member of the oneof that came last, which is the one that counts; undefined when there was none. */
+function decodeValue(value: trunkline.Value): AttributeValue | undefined {
+  switch (value.kind) {
+    case 'string':
+      return value.string!;
+    case 'double':
+      return value.double!;
+    case 'bool':
+      return value.bool!;
+    case 'bytes':
+      return value.bytes!;
+    case 'int':
+      return integer(value.int as never, true);
+    case 'uint':
+      return integer(value.uint as never, false);
+    default:
+      return undefined;
+  }
 }
 
 /** protobufjs gives 64-bit integers as numbers or Long objects. */
