@@ -24,6 +24,7 @@ export const errorCodes = {
   BATCH_INVALID: 'a batch could not be decoded',
   MESSAGE_TOO_LARGE: 'the message is larger than the peer takes',
   META_INVALID: 'tag, key or attributes cannot be encoded or decoded',
+  BODY_INVALID: 'the body cannot be encoded or decoded',
   PARAMS_INVALID: 'the params cannot be encoded',
   OPTION_INVALID: 'an option has a wrong type or is out of range',
   ADDRESS_INVALID: 'the address is malformed or its scheme unknown',

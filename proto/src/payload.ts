@@ -131,7 +131,7 @@ export const end = codec(trunkline.End as never, { code: '', message: '', exit: 
 export const status = codec(trunkline.Status as never, { state: '', reason: '' });
 export const gap = codec(trunkline.Gap as never, { count: 0, first: 0, last: 0, reason: '' });
 export type Gap = ReturnType<typeof gap.decode>;
-export const offer = codec(trunkline.Offer as never, { codes: [] as number[] });
+export const offer = codec(trunkline.Offer as never, { codes: [] as number[], ranges: [] as number[] });
 
 /**
  * The payload of the message at `at`.

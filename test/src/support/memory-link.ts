@@ -1,0 +1,201 @@
+import {
+  type Clock,
+  defaultSessionLimits,
+  Flusher,
+  type Link,
+  type LinkEvents,
+  type Listener,
+  type Random,
+  type SessionContext,
+  type SessionLimits,
+  Timers,
+  type Transport,
+  TrunklineError,
+} from '@trunkline/proto';
+
+/** Repeatable random numbers (mulberry32). */
+export class SeededRandom implements Random {
+  constructor(private state = 1) {}
+
+  next(): number {
+    this.state = (this.state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(this.state ^ (this.state >>> 15), 1 | this.state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
+  }
+
+  bytes(length: number): Uint8Array {
+    return Uint8Array.from({ length }, () => Math.floor(this.next() * 256));
+  }
+}
+
+/**
+ * A world without sockets and without time of its own: a virtual clock, and a queue of what is under way. Nothing is
+ * delivered inside of a call that sends it.
+ */
+export class MemoryWorld {
+  time = 1000;
+  readonly clock: Clock = { now: () => this.time };
+  readonly timers = new Timers(this.clock);
+  readonly random = new SeededRandom();
+  private queue: (() => void)[] = [];
+  private processes = 0;
+
+  later(run: () => void): void {
+    this.queue.push(run);
+  }
+
+  /** What one process gives its sessions; each call is a process of its own. */
+  context(limits: Partial<SessionLimits> = {}, name = `process-${++this.processes}`): SessionContext {
+    return {
+      clock: this.clock,
+      timers: this.timers,
+      random: this.random,
+      flusher: new Flusher((run) => this.later(run)),
+      identity: { instance: this.random.bytes(16), name },
+      limits: { ...defaultSessionLimits, ...limits },
+    };
+  }
+
+  /** Delivers everything that is under way, and lets promises go on, until nothing more happens. */
+  async settle(): Promise<void> {
+    for (let quiet = 0; quiet < 2; quiet++) {
+      while (this.queue.length > 0) {
+        const queue = this.queue;
+        this.queue = [];
+        for (const run of queue) run();
+        quiet = 0;
+      }
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
+  /** Moves time on by `ms`, from deadline to deadline, settling at each. */
+  async advance(ms: number): Promise<void> {
+    const end = this.time + ms;
+    await this.settle();
+    for (;;) {
+      const next = this.timers.nextDeadline();
+      if (next === undefined || next > end) break;
+      this.time = Math.max(this.time, next);
+      this.timers.advance();
+      await this.settle();
+    }
+    this.time = end;
+    this.timers.advance();
+    await this.settle();
+  }
+}
+
+/** One end of a connection in memory. Batches arrive as copies. */
+export class MemoryLink implements Link {
+  peer: MemoryLink | undefined;
+  closed = false;
+  /** While set, what is sent vanishes without a word. */
+  deaf = false;
+  /** Every batch that was sent while the link was up. */
+  sent = 0;
+
+  constructor(
+    private readonly world: MemoryWorld,
+    readonly label: string,
+    readonly events: LinkEvents,
+  ) {}
+
+  send(batch: Uint8Array): void {
+    const { peer } = this;
+    if (peer === undefined || this.deaf) return;
+    this.sent++;
+    const copy = batch.slice();
+    this.world.later(() => {
+      if (this.peer !== peer && !this.closed) return;
+      if (peer.closed) return;
+      peer.events.onBatch(peer, copy);
+      peer.events.onStepEnd?.();
+    });
+  }
+
+  close(): void {
+    this.closed = true;
+  }
+}
+
+/** Two joined links, for sessions that are made by hand. */
+export function memoryPair(world: MemoryWorld, left: LinkEvents, right: LinkEvents): [MemoryLink, MemoryLink] {
+  const pair: [MemoryLink, MemoryLink] = [new MemoryLink(world, 'left', left), new MemoryLink(world, 'right', right)];
+  pair[0].peer = pair[1];
+  pair[1].peer = pair[0];
+  return pair;
+}
+
+interface Dialled {
+  readonly link: MemoryLink;
+  readonly address: string;
+}
+
+/** Addresses of a world. A dialled link comes up as soon as somebody listens at its address. */
+export class MemoryNetwork implements Transport {
+  private readonly listeners = new Map<string, LinkEvents>();
+  private dialled: Dialled[] = [];
+
+  constructor(private readonly world: MemoryWorld) {}
+
+  async listen(address: string, events: LinkEvents): Promise<Listener> {
+    if (this.listeners.has(address)) throw new TrunklineError('ADDRESS_IN_USE', address);
+    this.listeners.set(address, events);
+    for (const { link } of this.at(address)) this.connect(link, address);
+    const close = async () => {
+      this.cut(address);
+      this.listeners.delete(address);
+    };
+    return { address, close };
+  }
+
+  dial(address: string, events: LinkEvents): Link {
+    const link = new MemoryLink(this.world, address, events);
+    this.dialled.push({ link, address });
+    if (this.listeners.has(address)) this.connect(link, address);
+    return link;
+  }
+
+  /** Transports are closed by those who own them; a network has nothing to give back. */
+  async close(): Promise<void> {}
+
+  /** Breaks all connections to the address: what is under way is lost. They stay down until `restore`. */
+  cut(address: string): void {
+    for (const { link } of this.at(address)) {
+      const { peer } = link;
+      if (peer === undefined) continue;
+      link.peer = undefined;
+      peer.peer = undefined;
+      this.world.later(() => {
+        if (!peer.closed) peer.events.onDown?.(peer, 'cut');
+        if (!link.closed) link.events.onDown?.(link, 'cut');
+      });
+    }
+  }
+
+  restore(address: string): void {
+    if (!this.listeners.has(address)) return;
+    for (const { link } of this.at(address)) if (link.peer === undefined) this.connect(link, address);
+  }
+
+  /** The dialling ends at the address. */
+  links(address: string): MemoryLink[] {
+    return this.at(address).map(({ link }) => link);
+  }
+
+  private at(address: string): Dialled[] {
+    this.dialled = this.dialled.filter(({ link }) => !link.closed);
+    return this.dialled.filter((entry) => entry.address === address);
+  }
+
+  private connect(link: MemoryLink, address: string): void {
+    const accepted = new MemoryLink(this.world, `from ${address}`, this.listeners.get(address)!);
+    link.peer = accepted;
+    accepted.peer = link;
+    this.world.later(() => {
+      if (!link.closed && link.peer === accepted) link.events.onUp?.(link);
+    });
+  }
+}
