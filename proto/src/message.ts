@@ -11,6 +11,7 @@ import {
   writeHeader,
 } from './header.js';
 import { decodeMeta, EMPTY_META, encodeMeta, type Meta } from './meta.js';
+import { isWellFormed } from './text.js';
 
 const NOTHING = new Uint8Array(0);
 const encoder = new TextEncoder();
@@ -74,13 +75,14 @@ export class MessageEncoder {
 
   private takeText(text: string): void {
     const { length } = text;
+    this.body = undefined;
+    this.bodyLength = length;
+    if (length <= SHORT && writeAscii(text, this.scratch)) return;
+    if (!isWellFormed(text)) throw new TrunklineError('BODY_INVALID', 'text with half a surrogate pair');
     if (length > SCRATCH_BYTES / 3) {
       this.take(encoder.encode(text));
       return;
     }
-    this.body = undefined;
-    this.bodyLength = length;
-    if (length <= SHORT && writeAscii(text, this.scratch)) return;
     this.bodyLength = encoder.encodeInto(text, this.scratch).written;
   }
 

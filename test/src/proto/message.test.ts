@@ -63,7 +63,7 @@ test('meta stands between header and body, cached keys and full metas alike', ()
 test('what cannot be encoded or decoded is a coded error', () => {
   const circular: unknown[] = [];
   circular.push(circular);
-  for (const body of [circular, 1n, { a: 1n }, () => {}, Symbol('x')])
+  for (const body of [circular, 1n, { a: 1n }, () => {}, Symbol('x'), '\ud800'])
     assert.throws(() => encodeBody(body), code('BODY_INVALID'));
   assert.throws(() => read('x', { key: 5 as never }), code('META_INVALID'));
   assert.throws(() => read('x', { key: 'k'.repeat(70000) }), code('META_INVALID'));
@@ -85,14 +85,8 @@ test('any text and any JSON value survives, short or long', () => {
   );
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
-      assert.deepEqual(decodeJson(encodeBody(value).bytes), JSON.parse(JSON.stringify(value)));
+      assert.deepEqual(decodeJson(encodeBody([value]).bytes), JSON.parse(JSON.stringify([value])));
     }),
-  );
-  assert.equal(
-    decodeJson(
-      encodeBody(['é'.repeat(50000)]).bytes instanceof Uint8Array ? encodeBody('"x"').bytes : new Uint8Array(),
-    ),
-    'x',
   );
   assert.equal(read('é'.repeat(50000)).text(), 'é'.repeat(50000));
 });
