@@ -1,1 +1,3 @@
+export * from './config/index.js';
+export * from './forwarding-table.js';
 export * from './service.js';

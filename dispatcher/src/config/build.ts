@@ -1,0 +1,88 @@
+import { resolve } from 'node:path';
+import { TrunklineError } from '@trunkline/proto';
+import type { Configuration, Keep, ModuleReference, ServiceDefinition } from '../service.js';
+import {
+  type ConfigurationInput,
+  drainDefault,
+  type KeepInput,
+  lastPerKeyDefault,
+  logLevelDefault,
+  type ModuleInput,
+  type ServiceInput,
+  type ServiceOptionsInput,
+  type SizeInput,
+  serviceDefaults,
+  sessionDefaults,
+} from './input.js';
+import { parseCode, parseDuration, parseSize } from './units.js';
+
+/** Fills in the defaults. The input has passed the schema and every rule. */
+export function buildConfiguration(input: ConfigurationInput, baseDirectory: string): Configuration {
+  const modules = (entries: Record<string, ModuleInput> = {}): ModuleReference[] =>
+    Object.entries(entries).map(([name, { path, options = {} }]) => ({
+      name,
+      path: resolve(baseDirectory, path),
+      options,
+    }));
+  const session = { ...sessionDefaults, ...input.session };
+  return {
+    listen: input.listen.map((address) => ({ address })),
+    services: input.services.map((service) => buildService(service, input.defaults ?? {})),
+    modules: {
+      sendHandlers: modules(input.modules?.sendHandlers),
+      returnHandlers: modules(input.modules?.returnHandlers),
+      onProbe: modules(input.modules?.onProbe),
+      messageTypes: modules(input.modules?.messageTypes).map((module) => ({ ...module, type: Number(module.name) })),
+    },
+    session: {
+      heartbeat: milliseconds(session.heartbeat),
+      livenessFactor: session.livenessFactor,
+      maxMessageBytes: bytes(session.maxMessage),
+      receiveWindow: bytes(session.receiveWindow),
+      outboxBytes: bytes(session.outbox),
+      maxSessions: session.maxSessions,
+      maxSubscriptions: session.maxSubscriptions,
+    },
+    tokens: input.tokens ?? [],
+    drain: milliseconds(input.drain ?? drainDefault),
+    log: { level: input.log?.level ?? logLevelDefault },
+  };
+}
+
+function buildService(service: ServiceInput, defaults: ServiceOptionsInput): ServiceDefinition {
+  const options = { ...serviceDefaults, ...defaults, ...service };
+  const limits = { ...serviceDefaults.limits, ...defaults.limits, ...service.limits };
+  return {
+    ...known(parseCode(service.code), service.code),
+    name: service.name ?? String(service.code),
+    providers: options.providers,
+    sendHandler: options.sendHandler,
+    returnHandlers: options.returnHandlers,
+    overflow: options.overflow,
+    resendAfter: milliseconds(options.resendAfter),
+    resendCap: milliseconds(options.resendCap),
+    probeAfter: milliseconds(options.probeAfter),
+    probeMisses: options.probeMisses,
+    requestWindow: options.requestWindow,
+    linger: milliseconds(options.linger),
+    keep: buildKeep(options.keep),
+    latestRate: options.latestRate,
+    limits: { ...limits, maxParams: bytes(limits.maxParams) },
+    onProbe: options.onProbe,
+  };
+}
+
+function buildKeep(keep: KeepInput): Keep {
+  if (keep === 'lastPerKey') return { mode: 'lastPerKey', max: lastPerKeyDefault };
+  if (typeof keep === 'string') return { mode: keep };
+  return 'ring' in keep ? { mode: 'ring', size: keep.ring } : { mode: 'lastPerKey', max: keep.lastPerKey };
+}
+
+const milliseconds = (text: string): number => known(parseDuration(text), text);
+const bytes = (value: SizeInput): number => known(parseSize(value), value);
+
+/** The schema has accepted the text before; that it cannot be read after all would be a fault of this package. */
+function known<T>(value: T | undefined, text: unknown): T {
+  if (value === undefined) throw new TrunklineError('CONFIG_INVALID', `${JSON.stringify(text)} cannot be read`);
+  return value;
+}

@@ -1,0 +1,108 @@
+import type { Overflow } from '../service.js';
+
+/** The shape of a configuration file; what each key means stands in the JSON Schema (`schema.ts`). */
+export interface ConfigurationInput {
+  $schema?: string;
+  listen: string[];
+  defaults?: ServiceOptionsInput;
+  services: ServiceInput[];
+  modules?: ModulesInput;
+  session?: Partial<SessionInput>;
+  tokens?: string[];
+  drain?: string;
+  log?: { level?: LogLevel };
+}
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
+
+/** Bytes, or with a unit: `65536`, `"64KiB"`. */
+export type SizeInput = number | string;
+
+export interface LimitsInput {
+  maxStreams: number;
+  maxSubscribers: number;
+  maxParams: SizeInput;
+}
+
+export type KeepInput = 'none' | 'last' | 'lastPerKey' | { lastPerKey: number } | { ring: number };
+
+/** Everything that may stand in `defaults` as well as in a service. */
+export interface ServiceOptions {
+  providers: 'dynamic' | string[];
+  sendHandler: string;
+  returnHandlers: string[];
+  overflow: Overflow[];
+  resendAfter: string;
+  resendCap: string;
+  probeAfter: string;
+  probeMisses: number;
+  requestWindow: number;
+  linger: string;
+  keep: KeepInput;
+  latestRate: number;
+  limits: LimitsInput;
+  onProbe: string;
+}
+
+export type ServiceOptionsInput = Partial<Omit<ServiceOptions, 'limits'>> & { limits?: Partial<LimitsInput> };
+
+export type ServiceInput = ServiceOptionsInput & { code: number | string; name?: string; kind?: 'live' };
+
+export interface ModuleInput {
+  path: string;
+  options?: unknown;
+}
+
+export interface ModulesInput {
+  sendHandlers?: Record<string, ModuleInput>;
+  returnHandlers?: Record<string, ModuleInput>;
+  onProbe?: Record<string, ModuleInput>;
+  messageTypes?: Record<string, ModuleInput>;
+}
+
+export interface SessionInput {
+  heartbeat: string;
+  livenessFactor: number;
+  maxMessage: SizeInput;
+  receiveWindow: SizeInput;
+  outbox: SizeInput;
+  maxSessions: number;
+  maxSubscriptions: number;
+}
+
+/** What holds where neither the service nor `defaults` says anything. The JSON Schema takes its `default`s from here. */
+export const serviceDefaults: Readonly<ServiceOptions> = {
+  providers: 'dynamic',
+  sendHandler: 'failover',
+  returnHandlers: ['broadcast', 'group', 'latest'],
+  overflow: ['dropOldest', 'latest', 'disconnect'],
+  resendAfter: '2s',
+  resendCap: '30s',
+  probeAfter: '10s',
+  probeMisses: 3,
+  requestWindow: 64,
+  linger: '0s',
+  keep: 'none',
+  latestRate: 10,
+  limits: { maxStreams: 100_000, maxSubscribers: 1_000_000, maxParams: '64KiB' },
+  onProbe: '',
+};
+
+export const sessionDefaults: Readonly<SessionInput> = {
+  heartbeat: '2s',
+  livenessFactor: 3,
+  maxMessage: '16MiB',
+  receiveWindow: '4MiB',
+  outbox: '4MiB',
+  maxSessions: 100_000,
+  maxSubscriptions: 2_000_000,
+};
+
+export const drainDefault = '5s';
+export const logLevelDefault: LogLevel = 'info';
+/** Values kept per stream by `"keep": "lastPerKey"` without a number. */
+export const lastPerKeyDefault = 10_000;
+
+export const builtInSendHandlers: readonly string[] = ['failover', 'roundRobin', 'hash', 'all'];
+export const builtInReturnHandlers: readonly string[] = ['broadcast', 'group', 'latest'];
+export const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'];

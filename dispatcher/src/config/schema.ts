@@ -1,0 +1,307 @@
+import { overflows } from '../service.js';
+import {
+  builtInReturnHandlers,
+  builtInSendHandlers,
+  drainDefault,
+  lastPerKeyDefault,
+  logLevelDefault,
+  logLevels,
+  serviceDefaults,
+  sessionDefaults,
+} from './input.js';
+import { maxCode, maxSize, patterns } from './units.js';
+
+/** Enough of JSON Schema for reading one; `title` completes "must be …" in messages. */
+export interface Schema {
+  readonly title?: string;
+  readonly description?: string;
+  readonly type?: string;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly anyOf?: readonly Schema[];
+  readonly [keyword: string]: unknown;
+}
+
+const durationText = 'a duration such as "500ms", "5s", "2m" or "1h"';
+const duration = (description: string, more: object = {}): Schema => ({
+  title: `${durationText}, above zero`,
+  description,
+  type: 'string',
+  pattern: patterns.duration,
+  ...more,
+});
+const durationOrZero = (description: string, more: object = {}): Schema => ({
+  title: `${durationText}; zero is "0s"`,
+  description,
+  type: 'string',
+  pattern: patterns.durationOrZero,
+  ...more,
+});
+
+const sizeText = 'a size such as "64KiB" or "4MiB", or a whole number of bytes';
+const size = (description: string, more: object = {}): Schema => ({
+  title: sizeText,
+  description,
+  anyOf: [
+    { title: sizeText, type: 'string', pattern: patterns.size },
+    { title: sizeText, type: 'integer', minimum: 1, maximum: maxSize },
+  ],
+  ...more,
+});
+
+const count = (description: string, maximum: number, more: object = {}): Schema => ({
+  title: `a whole number from 1 to ${maximum}`,
+  description,
+  type: 'integer',
+  minimum: 1,
+  maximum,
+  ...more,
+});
+
+const text = (title: string, description: string, more: object = {}): Schema => ({
+  title,
+  description,
+  type: 'string',
+  minLength: 1,
+  ...more,
+});
+
+const object = (description: string, properties: Record<string, Schema>, more: object = {}): Schema => ({
+  title: 'an object',
+  description,
+  type: 'object',
+  additionalProperties: false,
+  properties,
+  ...more,
+});
+
+const list = (title: string, description: string, items: Schema, more: object = {}): Schema => ({
+  title,
+  description,
+  type: 'array',
+  minItems: 1,
+  uniqueItems: true,
+  items,
+  ...more,
+});
+
+const billion = 1_000_000_000;
+const d = serviceDefaults;
+
+const limits = object('Bounds of one service; a request over one of them is REFUSED with LIMIT_EXCEEDED.', {
+  maxStreams: count('Most streams (distinct requests) of the service at a time.', billion, {
+    default: d.limits.maxStreams,
+  }),
+  maxSubscribers: count('Most subscribers of one stream at a time.', billion, { default: d.limits.maxSubscribers }),
+  maxParams: size('Most bytes of params in a request; less than session.maxMessage.', { default: d.limits.maxParams }),
+});
+
+const kept = { title: 'a whole number from 1 to 1000000', type: 'integer', minimum: 1, maximum: 1_000_000 };
+const keepText = '"none", "last", "lastPerKey", {"lastPerKey": NUMBER} or {"ring": NUMBER}';
+const keep: Schema = {
+  title: keepText,
+  description: `What a stream keeps for late joiners: nothing; the last response; the last response per key (of at most so many keys, ${lastPerKeyDefault} if no number is given); or a ring of the last responses.`,
+  default: d.keep,
+  anyOf: [
+    { title: keepText, type: 'string', enum: ['none', 'last', 'lastPerKey'] },
+    {
+      title: keepText,
+      type: 'object',
+      additionalProperties: false,
+      minProperties: 1,
+      maxProperties: 1,
+      properties: {
+        lastPerKey: {
+          ...kept,
+          description: 'The last response per key, for at most so many keys; the key unchanged for longest is dropped.',
+        },
+        ring: { ...kept, description: 'The last so many responses.' },
+      },
+    },
+  ],
+};
+
+const providersText = '"dynamic" or a list of addresses such as ["tcp://127.0.0.1:7501"]';
+const providers: Schema = {
+  title: providersText,
+  description:
+    'Who answers: "dynamic" = whoever dials in and offers the code; or the addresses of providers that the dispatcher dials, in order of preference.',
+  default: d.providers,
+  anyOf: [
+    { title: providersText, type: 'string', enum: ['dynamic'] },
+    {
+      title: providersText,
+      type: 'array',
+      minItems: 1,
+      uniqueItems: true,
+      items: text('an address', 'Address of a provider: tcp://HOST:PORT or ipc://PATH.'),
+    },
+  ],
+};
+
+/** May stand in `defaults` and in each service. */
+const serviceOptions: Record<string, Schema> = {
+  providers,
+  sendHandler: text(
+    'the name of a send handler',
+    `Chooses the provider(s) a request goes to: ${builtInSendHandlers.join(', ')}, or a name of modules.sendHandlers.`,
+    { default: d.sendHandler },
+  ),
+  returnHandlers: list(
+    'a list of names of return handlers',
+    `Return handlers a subscriber may ask for, the first is the default: ${builtInReturnHandlers.join(', ')}, or names of modules.returnHandlers.`,
+    text('the name of a return handler', 'Name of a return handler.'),
+    { default: d.returnHandlers },
+  ),
+  overflow: list(
+    'a list of overflow policies',
+    'Overflow policies a subscriber may ask for, the first is the default. "block" is lossless but lets a slow subscriber slow the provider, so it is allowed only where it is listed.',
+    { title: `one of ${overflows.join(', ')}`, description: 'An overflow policy.', type: 'string', enum: overflows },
+    { default: d.overflow },
+  ),
+  resendAfter: duration('First wait for an answer before a request is sent again.', { default: d.resendAfter }),
+  resendCap: duration('The most that wait grows to with backoff; not below resendAfter.', { default: d.resendCap }),
+  probeAfter: durationOrZero('Silence after which a live stream is probed. "0s" switches probing off.', {
+    default: d.probeAfter,
+  }),
+  probeMisses: count('Unanswered probes until a stream is stale.', 1000, { default: d.probeMisses }),
+  requestWindow: count('Most unanswered requests per provider; the others wait their turn.', 1_000_000, {
+    default: d.requestWindow,
+  }),
+  linger: durationOrZero('How long the upstream subscription outlives the last subscriber. "0s": not at all.', {
+    default: d.linger,
+  }),
+  keep,
+  latestRate: {
+    title: 'a number from 0.001 to 1000',
+    description: 'Messages a second per key of the return handler "latest" where the subscriber names no rate.',
+    type: 'number',
+    minimum: 0.001,
+    maximum: 1000,
+    default: d.latestRate,
+  },
+  limits,
+  onProbe: {
+    title: 'a name of modules.onProbe',
+    description: 'Name of modules.onProbe that is told of probes and their replies. "": none.',
+    type: 'string',
+    default: d.onProbe,
+  },
+};
+
+const codeText = `a service code from 1 to ${maxCode} (0 is the protocol itself) or a range of codes such as "5000-5999"`;
+const service = object(
+  'One service code or a range of them. The narrowest range that holds a code wins.',
+  {
+    code: {
+      title: codeText,
+      description: 'The service code, or a range of codes as "FIRST-LAST".',
+      anyOf: [
+        { title: codeText, type: 'integer', minimum: 1, maximum: maxCode },
+        { title: codeText, type: 'string', pattern: patterns.codeRange },
+      ],
+    },
+    name: text('a text of 1 to 128 characters', 'For people: logs, metrics, the command line. The code if left out.', {
+      maxLength: 128,
+      // biome's rule against control characters in regular expressions does not see this text
+      pattern: '^[^\\u0000-\\u001f\\u007f]*$',
+    }),
+    kind: { title: '"live"', description: 'Kind of the service.', type: 'string', enum: ['live'], default: 'live' },
+    ...serviceOptions,
+  },
+  { required: ['code'] },
+);
+
+const moduleReference = (description: string): Schema =>
+  object(
+    description,
+    {
+      path: text('a path', 'Path of the ES module, taken from the folder of this file.'),
+      options: { description: 'Handed to the module as it is: any JSON value.', default: {} },
+    },
+    { required: ['path'] },
+  );
+
+const modulesOf = (description: string, one: string): Schema => ({
+  title: 'an object',
+  description,
+  type: 'object',
+  propertyNames: { title: 'a name: a letter, then letters, digits, "_", "." or "-"', pattern: patterns.moduleName },
+  additionalProperties: moduleReference(one),
+  default: {},
+});
+
+const modules = object('Own handlers, each under the name by which services use it.', {
+  sendHandlers: modulesOf('Send handlers by name.', 'A send handler.'),
+  returnHandlers: modulesOf('Return handlers by name.', 'A return handler.'),
+  onProbe: modulesOf('Modules told of probes, by name.', 'A module told of probes.'),
+  messageTypes: {
+    ...modulesOf('Handlers of application message types, by type ("128" to "255").', 'A message type handler.'),
+    propertyNames: { title: 'a message type from "128" to "255"', pattern: patterns.messageType },
+  },
+});
+
+const s = sessionDefaults;
+const session = object('Sessions of all peers, subscribers as well as providers.', {
+  heartbeat: duration('Silence after which a heartbeat is sent.', { default: s.heartbeat }),
+  livenessFactor: {
+    title: 'a whole number from 2 to 100',
+    description: "Silence after which a session is lost, as a multiple of the peer's heartbeat.",
+    type: 'integer',
+    minimum: 2,
+    maximum: 100,
+    default: s.livenessFactor,
+  },
+  maxMessage: size('Longest message with header that is taken, at least 1KiB.', { default: s.maxMessage }),
+  receiveWindow: size('Credit granted to each peer, at least 1KiB.', { default: s.receiveWindow }),
+  outbox: size('Bound of the outbox per session, beyond the credit of its peer, at least 1KiB.', { default: s.outbox }),
+  maxSessions: count('Most sessions at a time.', billion, { default: s.maxSessions }),
+  maxSubscriptions: count('Most subscriptions of all sessions at a time.', billion, { default: s.maxSubscriptions }),
+});
+
+/** JSON Schema of a configuration file; `config/trunkline.schema.json` is this object. */
+export const configurationSchema: Schema = {
+  $schema: 'http://json-schema.org/draft-07/schema#',
+  ...object(
+    'Configuration of the Trunkline dispatcher.',
+    {
+      $schema: { title: 'a text', description: 'Where editors find this schema.', type: 'string' },
+      listen: {
+        title: 'a list of addresses such as ["tcp://127.0.0.1:7400"]',
+        description:
+          'Addresses the dispatcher listens at: tcp://HOST:PORT (HOST * is every interface, PORT 0 any free port) or ipc://PATH.',
+        type: 'array',
+        minItems: 1,
+        items: text('an address', 'Address to listen at.'),
+      },
+      defaults: object('Options of every service that does not say otherwise itself.', serviceOptions),
+      services: {
+        title: 'a list of services',
+        description: 'The forwarding table.',
+        type: 'array',
+        items: service,
+      },
+      modules,
+      session,
+      tokens: {
+        title: 'a list of texts',
+        description: 'Tokens a peer may show in HELLO. An empty list: none is asked for.',
+        type: 'array',
+        uniqueItems: true,
+        // keeps the value out of messages
+        items: text('a text', 'A token.', { writeOnly: true }),
+        default: [],
+      },
+      drain: duration('Longest a stop may take.', { default: drainDefault }),
+      log: object('What is logged.', {
+        level: {
+          title: `one of ${logLevels.join(', ')}`,
+          description: 'Least severe messages that are logged.',
+          type: 'string',
+          enum: logLevels,
+          default: logLevelDefault,
+        },
+      }),
+    },
+    { title: 'a Trunkline configuration, an object in braces', required: ['listen', 'services'] },
+  ),
+};
