@@ -17,7 +17,9 @@ export interface Meta {
 /** Most bytes a meta may have (u16). */
 export const MAX_META = 65535;
 
-export const EMPTY_META: Meta = Object.freeze({ tag: '', key: '', attrs: Object.freeze({}), contentType: '' });
+/** Like all attributes, these have no prototype: `constructor` is absent unless somebody sends it. */
+const NO_ATTRIBUTES: Attributes = Object.freeze(Object.create(null));
+export const EMPTY_META: Meta = Object.freeze({ tag: '', key: '', attrs: NO_ATTRIBUTES, contentType: '' });
 const NOTHING = new Uint8Array(0);
 const MIN_INT = -(2n ** 63n);
 const MAX_INT = 2n ** 63n - 1n;
