@@ -9,7 +9,7 @@ const run = (...args: string[]) => spawnSync(process.execPath, [main, ...args], 
 test('the fuzz command runs every fuzzer from the seed given', () => {
   const { status, stdout } = run('--seconds', '0.01', '--seed', '7');
   assert.equal(status, 0);
-  assert.match(stdout, /^seed 7, 0.01 s: header, batch, payload/);
+  assert.match(stdout, /^seed 7, 0.01 s: header, batch, payload, configuration/);
   assert.match(stdout, /\d+ rounds/);
 });
 
