@@ -5,10 +5,12 @@ import {
   type ConfigurationInput,
   drainDefault,
   type KeepInput,
+  type LimitsInput,
   lastPerKeyDefault,
   logLevelDefault,
   type ModuleInput,
   type ServiceInput,
+  type ServiceOptions,
   type ServiceOptionsInput,
   type SizeInput,
   serviceDefaults,
@@ -50,25 +52,33 @@ export function buildConfiguration(input: ConfigurationInput, baseDirectory: str
 }
 
 function buildService(service: ServiceInput, defaults: ServiceOptionsInput): ServiceDefinition {
-  const options = { ...serviceDefaults, ...defaults, ...service };
-  const limits = { ...serviceDefaults.limits, ...defaults.limits, ...service.limits };
+  const option = <Name extends Exclude<keyof ServiceOptions, 'limits'>>(name: Name): ServiceOptions[Name] =>
+    (service[name] ?? defaults[name] ?? serviceDefaults[name]) as ServiceOptions[Name];
+  const limit = <Name extends keyof LimitsInput>(name: Name): LimitsInput[Name] =>
+    service.limits?.[name] ?? defaults.limits?.[name] ?? serviceDefaults.limits[name];
+  const { from, to } = known(parseCode(service.code), service.code);
   return {
-    ...known(parseCode(service.code), service.code),
+    from,
+    to,
     name: service.name ?? String(service.code),
-    providers: options.providers,
-    sendHandler: options.sendHandler,
-    returnHandlers: options.returnHandlers,
-    overflow: options.overflow,
-    resendAfter: milliseconds(options.resendAfter),
-    resendCap: milliseconds(options.resendCap),
-    probeAfter: milliseconds(options.probeAfter),
-    probeMisses: options.probeMisses,
-    requestWindow: options.requestWindow,
-    linger: milliseconds(options.linger),
-    keep: buildKeep(options.keep),
-    latestRate: options.latestRate,
-    limits: { ...limits, maxParams: bytes(limits.maxParams) },
-    onProbe: options.onProbe,
+    providers: option('providers'),
+    sendHandler: option('sendHandler'),
+    returnHandlers: option('returnHandlers'),
+    overflow: option('overflow'),
+    resendAfter: milliseconds(option('resendAfter')),
+    resendCap: milliseconds(option('resendCap')),
+    probeAfter: milliseconds(option('probeAfter')),
+    probeMisses: option('probeMisses'),
+    requestWindow: option('requestWindow'),
+    linger: milliseconds(option('linger')),
+    keep: buildKeep(option('keep')),
+    latestRate: option('latestRate'),
+    limits: {
+      maxStreams: limit('maxStreams'),
+      maxSubscribers: limit('maxSubscribers'),
+      maxParams: bytes(limit('maxParams')),
+    },
+    onProbe: option('onProbe'),
   };
 }
 

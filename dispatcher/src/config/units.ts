@@ -17,15 +17,19 @@ export const patterns = {
   moduleName: '^[A-Za-z][A-Za-z0-9_.-]{0,63}$',
 } as const;
 
+const durationPattern = new RegExp(patterns.durationOrZero);
+const sizePattern = new RegExp(patterns.size);
+const rangePattern = new RegExp(patterns.codeRange);
+
 /** `"5s"` → 5000 milliseconds; undefined for anything that is no duration. Bounds are not checked here. */
 export function parseDuration(value: unknown): number | undefined {
-  return typeof value === 'string' ? withUnit(value, new RegExp(patterns.durationOrZero), durationUnits) : undefined;
+  return typeof value === 'string' ? withUnit(value, durationPattern, durationUnits) : undefined;
 }
 
 /** `"64KiB"` or `65536` → 65536 bytes; undefined for anything that is no size. Bounds are not checked here. */
 export function parseSize(value: unknown): number | undefined {
   if (typeof value === 'number') return Number.isSafeInteger(value) && value > 0 ? value : undefined;
-  return typeof value === 'string' ? withUnit(value, new RegExp(patterns.size), sizeUnits) : undefined;
+  return typeof value === 'string' ? withUnit(value, sizePattern, sizeUnits) : undefined;
 }
 
 function withUnit(text: string, pattern: RegExp, units: Readonly<Record<string, number>>): number | undefined {
@@ -42,7 +46,7 @@ export interface CodeRange {
 /** `1001` or `"5000-5999"`; undefined for anything else. That a range is empty or too high is not checked here. */
 export function parseCode(value: unknown): CodeRange | undefined {
   if (typeof value === 'number') return Number.isInteger(value) && value >= 1 ? { from: value, to: value } : undefined;
-  if (typeof value !== 'string' || !new RegExp(patterns.codeRange).test(value)) return undefined;
+  if (typeof value !== 'string' || !rangePattern.test(value)) return undefined;
   const [from, to] = value.split('-').map(Number) as [number, number];
   return { from, to };
 }

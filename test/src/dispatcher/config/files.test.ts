@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -93,6 +93,21 @@ test("the schema's defaults are the defaults in code", () => {
     limits: { maxStreams: 100_000, maxSubscribers: 1_000_000, maxParams: 65_536 },
     onProbe: '',
   });
+});
+
+test('the documentation names every option with its default', () => {
+  const page = readFileSync(new URL('../docs/configuration.md', configFolder), 'utf8');
+  const { limits, ...options } = serviceDefaults;
+  const rows: [string, unknown][] = Object.entries(options);
+  for (const [name, value] of Object.entries(limits)) rows.push([`limits.${name}`, value]);
+  for (const [name, value] of Object.entries(sessionDefaults)) rows.push([`session.${name}`, value]);
+  for (const [name, value] of rows) {
+    const row = `| \`${name}\` | \`${JSON.stringify(value)}\` |`;
+    assert.ok(page.includes(row), row);
+  }
+  for (const key of Object.keys(schema.properties ?? {})) assert.ok(page.includes(key), key);
+  const example = /```json\n(\{\n {2}"\$schema"[\s\S]*?)```/.exec(page)?.[1] ?? '';
+  assert.equal(parseText(example).services.length, 2);
 });
 
 test('defaults apply where a service says nothing, limits one by one', () => {
