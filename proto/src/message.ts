@@ -46,18 +46,14 @@ export class MessageEncoder {
    * @throws TrunklineError META_INVALID, BODY_INVALID; nothing is left of the message then
    */
   encode(body: unknown, meta: Partial<Meta> = EMPTY_META): number {
-    this.meta = this.metaBytes(meta);
-    this.metaLength = this.meta.length;
-    this.flags = 0;
-    if (body === undefined) this.take(NOTHING);
-    else if (body instanceof Uint8Array) this.take(body);
-    else if (typeof body === 'string') this.takeText(body);
-    else if (ArrayBuffer.isView(body)) this.take(new Uint8Array(body.buffer, body.byteOffset, body.byteLength));
-    else if (body instanceof ArrayBuffer) this.take(new Uint8Array(body));
-    else {
-      this.takeText(toJson(body));
-      this.flags = Flag.JSON;
-    }
+    // the application's own code (toJSON, getters) runs before anything is kept here: it may encode something itself
+    const content = typeof body === 'string' || body === undefined ? body : (asBytes(body) ?? toJson(body));
+    const metaBytes = this.metaBytes(meta);
+    this.meta = metaBytes;
+    this.metaLength = metaBytes.length;
+    this.flags = typeof content === 'string' && content !== body ? Flag.JSON : 0;
+    if (typeof content === 'string') this.takeText(content);
+    else this.take(content ?? NOTHING);
     return this.metaLength + this.bodyLength;
   }
 
@@ -113,6 +109,12 @@ function writeAscii(text: string, target: Uint8Array): boolean {
 function copy(from: Uint8Array, length: number, target: Uint8Array, at: number): void {
   if (length > SHORT) target.set(from.length === length ? from : from.subarray(0, length), at);
   else for (let index = 0; index < length; index++) target[at + index] = from[index]!;
+}
+
+function asBytes(body: unknown): Uint8Array | undefined {
+  if (body instanceof Uint8Array) return body;
+  if (ArrayBuffer.isView(body)) return new Uint8Array(body.buffer, body.byteOffset, body.byteLength);
+  return body instanceof ArrayBuffer ? new Uint8Array(body) : undefined;
 }
 
 function toJson(body: unknown): string {

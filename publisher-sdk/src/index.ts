@@ -1,1 +1,2 @@
-export {};
+export { DataMessage, TrunklineError } from '@trunkline/proto';
+export * from './core.js';

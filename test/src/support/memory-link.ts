@@ -100,6 +100,7 @@ export class MemoryLink implements Link {
     private readonly world: MemoryWorld,
     readonly label: string,
     readonly events: LinkEvents,
+    private readonly accepted = false,
   ) {}
 
   send(batch: Uint8Array): void {
@@ -108,11 +109,22 @@ export class MemoryLink implements Link {
     this.sent++;
     const copy = batch.slice();
     this.world.later(() => {
-      if (this.peer !== peer && !this.closed) return;
-      if (peer.closed) return;
-      peer.events.onBatch(peer, copy);
-      peer.events.onStepEnd?.();
+      if (peer.peer === this) peer.receive(copy);
     });
+  }
+
+  private receive(batch: Uint8Array): void {
+    if (!this.closed) {
+      this.events.onBatch(this, batch);
+      this.events.onStepEnd?.();
+    } else if (this.accepted && this.peer !== undefined) {
+      // the acceptor forgot the peer, which is there still: it is a stranger now
+      const renewed = new MemoryLink(this.world, this.label, this.events, true);
+      renewed.peer = this.peer;
+      this.peer.peer = renewed;
+      this.peer = undefined;
+      renewed.receive(batch);
+    }
   }
 
   close(): void {
@@ -191,7 +203,7 @@ export class MemoryNetwork implements Transport {
   }
 
   private connect(link: MemoryLink, address: string): void {
-    const accepted = new MemoryLink(this.world, `from ${address}`, this.listeners.get(address)!);
+    const accepted = new MemoryLink(this.world, `from ${address}`, this.listeners.get(address)!, true);
     link.peer = accepted;
     accepted.peer = link;
     this.world.later(() => {
