@@ -1,0 +1,63 @@
+import {
+  decodeParams,
+  Flag,
+  HEADER_BYTES,
+  payload,
+  singleMessage,
+  TrunklineError,
+  Type,
+  writeHeader,
+} from '@trunkline/proto';
+import type { Dispatcher } from '../dispatcher.js';
+import type { Peer } from '../peer.js';
+import { views } from './views.js';
+
+const encoder = new TextEncoder();
+
+/**
+ * Service code 0 is the dispatcher itself. A request's params are `{"show": VIEW, "after": ID, "limit": N}` or
+ * `{"do": ACTION, …}`; the one, final response is JSON.
+ */
+export function answerAdmin(dispatcher: Dispatcher, peer: Peer, batch: Uint8Array, at: number): void {
+  const fields = peer.session.decode(payload.request, batch, at);
+  if (fields === undefined) return;
+  const { request } = fields;
+  try {
+    const result = perform(dispatcher, decodeParams(fields.params));
+    reply(peer, request, encoder.encode(JSON.stringify(result)));
+  } catch (error) {
+    if (!(error instanceof TrunklineError)) throw error;
+    peer.refuse(0, request, { code: error.code, message: error.message });
+  }
+}
+
+function perform(dispatcher: Dispatcher, params: unknown): unknown {
+  const fields = (typeof params === 'object' && params !== null ? params : {}) as Record<string, unknown>;
+  const { show, after = 0, limit = 1000 } = fields;
+  if (fields.do === 'kick') return { kicked: dispatcher.kick(Number(fields.session)) };
+  const view = typeof show === 'string' && Object.hasOwn(views, show) ? views[show] : undefined;
+  if (view === undefined) {
+    throw new TrunklineError('PARAMS_INVALID', `show must be one of ${Object.keys(views).join(', ')}`);
+  }
+  if (!isCount(after) || !isCount(limit) || limit === 0 || limit > 10_000) {
+    throw new TrunklineError('PARAMS_INVALID', 'after must be an integer ≥ 0 and limit one of 1..10000');
+  }
+  return view(dispatcher, after, limit);
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function reply(peer: Peer, request: number, body: Uint8Array): void {
+  // a line of its own for the one response; it is free again at once, as nothing else can arrive on it
+  const { lines } = peer.core;
+  const line = lines.reserve();
+  const accepted = payload.accepted.encode({ request, status: 'live' });
+  peer.session.sendEncoded(singleMessage({ type: Type.ACCEPTED, line }, accepted));
+  const bytes = new Uint8Array(HEADER_BYTES + body.length);
+  const flags = Flag.FINAL | Flag.JSON;
+  writeHeader(bytes, 0, bytes.length, { type: Type.RESPONSE, line, sequence: 1, flags });
+  bytes.set(body, HEADER_BYTES);
+  peer.session.sendData(bytes, 0, bytes.length, 1);
+}

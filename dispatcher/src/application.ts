@@ -1,0 +1,48 @@
+import { HEADER_BYTES, OFFSET, readU32, writeHeader } from '@trunkline/proto';
+import type { ApplicationContext, ApplicationMessage } from './handlers.js';
+import type { Peer } from './peer.js';
+import { bodyOf, messageEnd } from './provider-messages.js';
+import type { Registry } from './registry.js';
+
+/** An application message (type 128..255) and what its handler can do with it. */
+export function applicationMessage(
+  registry: Registry,
+  peer: Peer,
+  type: number,
+  batch: Uint8Array,
+  at: number,
+): { message: ApplicationMessage; context: ApplicationContext } {
+  const code = readU32(batch, at + OFFSET.code);
+  const line = readU32(batch, at + OFFSET.line);
+  const bytes = batch.slice(at, messageEnd(batch, at));
+  const message = { type, code, line, bytes, body: bodyOf(bytes, 0), from: peer.name };
+  return {
+    message,
+    context: {
+      reply: (replyType, body) => sendData(peer, replyType, code, line, body),
+      forward: () => forward(registry, message),
+    },
+  };
+}
+
+function sendData(peer: Peer, type: number, code: number, line: number, body: Uint8Array): void {
+  const bytes = new Uint8Array(HEADER_BYTES + body.length);
+  writeHeader(bytes, 0, bytes.length, { type, code, line });
+  bytes.set(body, HEADER_BYTES);
+  peer.session.sendData(bytes, 0, bytes.length, 1);
+}
+
+function forward(registry: Registry, { code, bytes }: ApplicationMessage): number {
+  const service = registry.service(code);
+  if (service === undefined) return 0;
+  const up = service.candidates(code);
+  if (up.length === 0) return 0;
+  const chosen = service.sendHandler.choose({ code, params: '' }, up);
+  let count = 0;
+  for (const provider of up) {
+    if (!chosen.includes(provider) || provider.session === undefined) continue;
+    provider.session.sendData(bytes, 0, bytes.length, 1);
+    count++;
+  }
+  return count;
+}

@@ -1,0 +1,147 @@
+import { defaultSessionLimits, type SessionContext, TrunklineError } from '@trunkline/proto';
+import { nodeContext } from '@trunkline/proto/connect';
+import { ZmqTransport } from '@trunkline/proto/zmq';
+import { type Logger, pino } from 'pino';
+import { readConfiguration } from './config/index.js';
+import { Dispatcher, type ReloadReport, type StopReport } from './dispatcher.js';
+import type { Handlers } from './handlers.js';
+import { loadHandlers } from './load-handlers.js';
+import type { Configuration } from './service.js';
+
+export interface DaemonOptions {
+  /** Configuration file, read again at every reload. */
+  readonly file: string;
+  readonly log?: Logger;
+}
+
+/** A dispatcher over ZeroMQ with its configuration file, logs and signals. */
+export class Daemon {
+  private reloading: Promise<unknown> = Promise.resolve();
+  private stopped: Promise<StopReport> | undefined;
+
+  private constructor(
+    private readonly file: string,
+    readonly log: Logger,
+    readonly dispatcher: Dispatcher,
+    private readonly transport: ZmqTransport,
+    private readonly handlers: Handlers,
+  ) {}
+
+  /** @throws ConfigurationError; TrunklineError ADDRESS_IN_USE, ADDRESS_INVALID, CONFIG_INVALID for a module */
+  static async start({ file, log = createLog() }: DaemonOptions): Promise<Daemon> {
+    const { configuration } = await readConfiguration(file);
+    log.level = configuration.log.level;
+    const handlers = await loadHandlers(configuration);
+    const transport = new ZmqTransport({ log });
+    const dispatcher = new Dispatcher({ context: contextOf(configuration), transport, configuration, handlers, log });
+    try {
+      await dispatcher.start();
+    } catch (error) {
+      await transport.close();
+      throw error;
+    }
+    log.info({ file, services: configuration.services.length, pid: process.pid }, 'dispatcher started');
+    return new Daemon(file, log, dispatcher, transport, handlers);
+  }
+
+  /** Applies the file as it is now, whole or not at all, and logs what changed. Never rejects. */
+  reload(): Promise<ReloadReport | undefined> {
+    const run = this.reloading.then(() => this.reloadNow());
+    this.reloading = run;
+    return run;
+  }
+
+  private async reloadNow(): Promise<ReloadReport | undefined> {
+    if (this.stopped !== undefined) return undefined;
+    try {
+      const { configuration } = await readConfiguration(this.file);
+      this.checkModules(configuration);
+      const report = this.dispatcher.reload(configuration, this.handlers);
+      this.log.level = configuration.log.level;
+      const { diff, removed, ended, moved } = report;
+      if (diff.unchanged) this.log.info({}, 'reload: no change');
+      else this.log.info({ services: summary(diff), live: diff.live, removed, ended, moved }, 'reload: applied');
+      if (diff.restart.length > 0) this.log.warn({ restart: diff.restart }, 'reload: some changes need a restart');
+      return report;
+    } catch (error) {
+      const problems = error instanceof Error && 'problems' in error ? error.problems : undefined;
+      this.log.error({ problems, error: (error as Error).message }, 'reload: refused, the old table stays');
+      return undefined;
+    }
+  }
+
+  /** Modules are loaded at the start only, so a service cannot begin to use a new one. */
+  private checkModules({ services }: Configuration): void {
+    for (const { name, sendHandler, returnHandlers, onProbe } of services) {
+      const missing = [
+        ...(this.dispatcher.registry.knowsSendHandler(sendHandler) ? [] : [sendHandler]),
+        ...returnHandlers.filter((handler) => !this.dispatcher.registry.knowsReturnHandler(handler)),
+        ...(onProbe === '' || this.handlers.probe.has(onProbe) ? [] : [onProbe]),
+      ];
+      if (missing.length > 0) {
+        throw new TrunklineError('CONFIG_INVALID', `service ${name} uses a module that needs a restart: ${missing}`);
+      }
+    }
+  }
+
+  /** Ends in the time `drain` allows, and logs what was dropped. Never rejects. */
+  stop(): Promise<StopReport> {
+    this.stopped ??= this.stopNow();
+    return this.stopped;
+  }
+
+  private async stopNow(): Promise<StopReport> {
+    this.log.info({}, 'stopping');
+    const report = await this.dispatcher.stop();
+    await this.transport.close();
+    const level = report.undeliveredBytes > 0 ? 'warn' : 'info';
+    this.log[level](report, 'dispatcher stopped');
+    return report;
+  }
+}
+
+function summary({ services }: ReloadReport['diff']): object {
+  return {
+    added: services.added.map(({ name }) => name),
+    removed: services.removed.map(({ name }) => name),
+    changed: services.changed.map(({ after, fields }) => ({ name: after.name, fields })),
+  };
+}
+
+function contextOf({ session }: Configuration): SessionContext {
+  const { heartbeat, livenessFactor, maxMessageBytes, receiveWindow } = session;
+  const limits = { ...defaultSessionLimits, heartbeat, livenessFactor, maxMessage: maxMessageBytes, receiveWindow };
+  return nodeContext({ name: 'dispatcher', limits });
+}
+
+/** Logs as JSON lines to standard error, written before the call returns so that none is lost at an exit. */
+function createLog(): Logger {
+  return pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, pino.destination({ fd: 2, sync: true }));
+}
+
+/**
+ * Runs a daemon until a signal: SIGHUP reloads, SIGTERM and SIGINT stop it, a second one of them exits at once with 1.
+ * Resolves after a stop; then nothing keeps the process alive.
+ */
+export async function runDaemon(options: DaemonOptions): Promise<void> {
+  const daemon = await Daemon.start(options);
+  let stopping = false;
+  let finish = () => {};
+  const done = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
+  const stop = (signal: NodeJS.Signals) => {
+    if (stopping) {
+      daemon.log.warn({ signal }, 'second signal: exiting at once');
+      process.exit(1);
+    }
+    stopping = true;
+    void daemon.stop().then(finish);
+  };
+  const reload = () => void daemon.reload();
+  process.on('SIGHUP', reload);
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+  await done;
+  process.off('SIGHUP', reload);
+}

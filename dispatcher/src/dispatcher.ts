@@ -1,0 +1,313 @@
+import {
+  Connection,
+  FIRST_APPLICATION_TYPE,
+  type Listener,
+  type Log,
+  OFFSET,
+  payload,
+  readU32,
+  type Session,
+  type SessionContext,
+  type SessionEvents,
+  SessionHost,
+  Timer,
+  type Transport,
+  TrunklineError,
+  Type,
+} from '@trunkline/proto';
+import { answerAdmin } from './admin/index.js';
+import { applicationMessage } from './application.js';
+import { Core } from './core.js';
+import { type ConfigurationDiff, diffConfigurations } from './forwarding-table.js';
+import type { Handlers } from './handlers.js';
+import { Peer } from './peer.js';
+import { Provider } from './provider.js';
+import { ProviderMessages, rangesOf } from './provider-messages.js';
+import { type AppliedChange, Registry } from './registry.js';
+import type { Configuration } from './service.js';
+import { StaticProviders } from './static-providers.js';
+import { Subscriptions } from './subscriptions.js';
+
+export interface DispatcherOptions {
+  readonly context: SessionContext;
+  readonly transport: Transport;
+  readonly configuration: Configuration;
+  readonly handlers: Handlers;
+  readonly log: Log;
+}
+
+/** What was still on its way when a stop ran out of time. */
+export interface StopReport {
+  readonly sessions: number;
+  readonly undeliveredBytes: number;
+}
+
+export interface ReloadReport extends AppliedChange {
+  readonly diff: ConfigurationDiff;
+}
+
+/** Wires the parts: sessions to peers, messages to what handles them, the configuration to the registry. */
+export class Dispatcher {
+  readonly core: Core;
+  readonly registry: Registry;
+  readonly host: SessionHost;
+  readonly peers = new Map<number, Peer>();
+  readonly statics: StaticProviders;
+  readonly startedAt: number;
+  configuration: Configuration;
+  private readonly listeners: Listener[] = [];
+  private readonly subscriptions: Subscriptions;
+  private readonly providers: ProviderMessages;
+  private handlers: Handlers;
+  private nextPeer = 1;
+  private stopping = false;
+  private readonly events: SessionEvents;
+
+  constructor(private readonly options: DispatcherOptions) {
+    const { context, configuration, handlers, log } = options;
+    this.configuration = configuration;
+    this.handlers = handlers;
+    this.startedAt = context.clock.now();
+    this.core = new Core(context, log, configuration.session.outboxBytes);
+    this.events = {
+      onOpen: (session) => this.opened(session),
+      onControl: (session, type, batch, at) => this.control(session.owner as Peer, type, batch, at),
+      onData: (session, batch, start, end, count) => this.data(session.owner as Peer, batch, start, end, count),
+      onCredit: (session) => (session.owner as Peer).outbox.drain(),
+      onClosed: (session, reason) => this.closed(session, reason),
+    };
+    this.statics = new StaticProviders(this.core, (provider) => this.dial(provider));
+    this.registry = new Registry(this.core, configuration.services, handlers, (address) => this.statics.get(address));
+    this.subscriptions = new Subscriptions(this.core, this.registry, configuration.session);
+    this.providers = new ProviderMessages(this.core);
+    this.host = new SessionHost({
+      context,
+      events: this.events,
+      maxSessions: configuration.session.maxSessions,
+      authenticate: (hello) => this.authenticate(hello),
+    });
+  }
+
+  /** Listens and dials. @throws TrunklineError ADDRESS_INVALID, ADDRESS_IN_USE; nothing listens then */
+  async start(): Promise<void> {
+    try {
+      for (const { address } of this.configuration.listen) {
+        const listener = await this.options.transport.listen(address, this.host);
+        this.listeners.push(listener);
+        this.core.log.info({ address: listener.address }, 'listening');
+      }
+    } catch (error) {
+      await this.closeListeners();
+      throw error;
+    }
+    this.statics.update(this.configuration.services);
+  }
+
+  /** Where it listens, with real ports. */
+  get addresses(): string[] {
+    return this.listeners.map((listener) => listener.address);
+  }
+
+  private authenticate(hello: payload.Hello): TrunklineError | undefined {
+    const { tokens } = this.configuration;
+    if (tokens.length === 0 || tokens.includes(hello.token)) return undefined;
+    this.core.log.warn({ peer: hello.name }, 'credentials refused');
+    return new TrunklineError('UNAUTHENTICATED');
+  }
+
+  // ---- sessions ----
+
+  private opened(session: Session): void {
+    const peer = new Peer(session, this.nextPeer++, this.core, this.providers.currentHold);
+    session.owner = peer;
+    this.peers.set(peer.id, peer);
+    this.core.log.info({ session: peer.id, peer: peer.name, link: session.link.label }, 'session open');
+  }
+
+  private closed(session: Session, reason: TrunklineError): void {
+    const peer = session.owner as Peer | undefined;
+    if (peer === undefined || !this.peers.delete(peer.id)) return;
+    this.core.log.info({ session: peer.id, peer: peer.name, reason: reason.message }, 'session closed');
+    peer.close();
+    const { provider } = peer;
+    if (provider === undefined) return;
+    this.providerDown(provider, reason.code === 'SESSION_LOST' ? 'provider lost' : 'provider left');
+    if (provider.address === undefined) this.registry.offers.forget(provider);
+  }
+
+  /** A static provider: the dispatcher is the dialling end, and the peer is a provider from the start. */
+  private dial(provider: Provider): Connection {
+    const { context, transport, log } = this.options;
+    const connection = new Connection({ context, transport, log, addresses: [provider.address!] });
+    connection.addRole({
+      onOpen: (session) => {
+        this.opened(session);
+        const peer = session.owner as Peer;
+        peer.provider = provider;
+        this.providerUp(provider, session);
+      },
+      onControl: (session, type, batch, at) => {
+        this.control(session.owner as Peer, type, batch, at);
+        return true;
+      },
+      onData: (session, batch, start, end, count) => {
+        this.data(session.owner as Peer, batch, start, end, count);
+        return true;
+      },
+      onCredit: (session) => (session.owner as Peer).outbox.drain(),
+      onLost: (reason) => {
+        if (provider.session !== undefined) this.closed(provider.session, reason);
+      },
+    });
+    return connection;
+  }
+
+  private providerUp(provider: Provider, session: Session): void {
+    provider.session = session;
+    provider.starts++;
+    provider.pacer.paused = false;
+    this.core.log.info({ provider: provider.label }, 'provider up');
+    this.registry.providerUp(provider);
+  }
+
+  private providerDown(provider: Provider, reason: string): void {
+    provider.session = undefined;
+    provider.pacer.paused = true;
+    provider.prober.close();
+    this.core.log.warn({ provider: provider.label, streams: provider.upstreams.size, reason }, 'provider down');
+    for (const upstream of [...provider.upstreams]) upstream.stream.upstreamLost(upstream, reason);
+  }
+
+  // ---- messages: the one switch ----
+
+  private control(peer: Peer, type: number, batch: Uint8Array, at: number): void {
+    switch (type) {
+      case Type.REQUEST:
+        this.request(peer, batch, at);
+        return;
+      case Type.CANCEL:
+        this.subscriptions.cancel(peer, peer.session, batch, at);
+        return;
+      case Type.OFFER:
+        this.offer(peer, batch, at);
+        return;
+      case Type.WITHDRAW:
+        this.withdraw(peer, batch, at);
+        return;
+      default:
+        this.providers.control(peer, type, batch, at);
+    }
+  }
+
+  private data(peer: Peer, batch: Uint8Array, start: number, end: number, count: number): void {
+    const type = batch[start + OFFSET.type]!;
+    if (type === Type.RESPONSE) {
+      this.providers.responses(peer, batch, start, end, count);
+      return;
+    }
+    if (type >= FIRST_APPLICATION_TYPE) {
+      for (let at = start; at < end; at += readU32(batch, at)) this.application(peer, type, batch, at);
+    } else {
+      peer.session.countFault('unexpected');
+    }
+    peer.session.consume(end - start);
+  }
+
+  private request(peer: Peer, batch: Uint8Array, at: number): void {
+    // a stopping dispatcher answers nothing: the BYE that follows makes the subscriber ask again elsewhere, or later
+    if (this.stopping) return;
+    if (readU32(batch, at + OFFSET.code) === 0) answerAdmin(this, peer, batch, at);
+    else this.subscriptions.request(peer, peer.session, batch, at);
+  }
+
+  private offer(peer: Peer, batch: Uint8Array, at: number): void {
+    const offer = peer.session.decode(payload.offer, batch, at);
+    if (offer === undefined || this.stopping) return;
+    const first = peer.provider === undefined;
+    const provider = peer.provider ?? new Provider(this.core, `session:${peer.id}`, peer.name);
+    peer.provider = provider;
+    this.registry.offers.add(provider, offer.codes, rangesOf(offer.ranges));
+    if (first) this.providerUp(provider, peer.session);
+    else this.registry.providerUp(provider);
+  }
+
+  private withdraw(peer: Peer, batch: Uint8Array, at: number): void {
+    const offer = peer.session.decode(payload.offer, batch, at);
+    const { provider } = peer;
+    if (offer === undefined || provider === undefined) return;
+    this.registry.offers.remove(provider, offer.codes, rangesOf(offer.ranges));
+    for (const upstream of [...provider.upstreams]) {
+      const { stream } = upstream;
+      if (!stream.service.serves(stream.code, provider)) stream.upstreamLost(upstream, 'provider withdrew');
+    }
+  }
+
+  private application(peer: Peer, type: number, batch: Uint8Array, at: number): void {
+    const handler = this.handlers.application.get(type);
+    if (handler === undefined) {
+      peer.session.countFault('unexpected');
+      return;
+    }
+    const { message, context } = applicationMessage(this.registry, peer, type, batch, at);
+    this.core.guard(`message type ${type}`, () => handler.onMessage(message, context), undefined);
+  }
+
+  // ---- operation ----
+
+  /** Applies a new configuration as a whole; what needs a restart is named in the report and not applied. */
+  reload(configuration: Configuration, handlers: Handlers): ReloadReport {
+    const diff = diffConfigurations(this.configuration, configuration);
+    this.handlers = handlers;
+    const { listen, session } = this.configuration;
+    this.configuration = { ...configuration, listen, session };
+    const applied = this.registry.replace(configuration.services, handlers);
+    this.statics.update(configuration.services);
+    return { ...applied, diff };
+  }
+
+  /** Ends a session for good: the peer does not come back by itself. Returns whether there was one. */
+  kick(id: number): boolean {
+    const peer = this.peers.get(id);
+    if (peer === undefined) return false;
+    peer.session.close('KICKED', 'an operator ended the session');
+    return true;
+  }
+
+  /**
+   * Takes no more requests, waits until what is queued was taken, at most `drain` ms, and says BYE to everybody.
+   * Always resolves.
+   */
+  async stop(): Promise<StopReport> {
+    this.stopping = true;
+    this.host.refuseNew();
+    await this.drained(this.configuration.drain);
+    const waiting = [...this.peers.values()].filter((peer) => peer.outbox.bytes > 0);
+    const report = {
+      sessions: waiting.length,
+      undeliveredBytes: waiting.reduce((sum, peer) => sum + peer.outbox.bytes, 0),
+    };
+    this.host.close();
+    this.statics.close();
+    await this.closeListeners();
+    return report;
+  }
+
+  private drained(limit: number): Promise<void> {
+    const { timers } = this.options.context;
+    const end = this.core.now() + limit;
+    return new Promise((resolve) => {
+      const timer = new Timer({
+        onTimer: () => {
+          const busy = [...this.peers.values()].some((peer) => peer.outbox.bytes > 0);
+          if (!busy || this.core.now() >= end) resolve();
+          else timers.start(timer, 10);
+        },
+      });
+      timers.start(timer, 0);
+    });
+  }
+
+  private async closeListeners(): Promise<void> {
+    await Promise.all(this.listeners.splice(0).map((listener) => listener.close()));
+  }
+}

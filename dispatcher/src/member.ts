@@ -1,0 +1,103 @@
+import { payload, Type } from '@trunkline/proto';
+import type { LaneMember } from './handlers.js';
+import type { Lane } from './lane.js';
+import type { Peer } from './peer.js';
+import type { Overflow } from './service.js';
+
+/** Responses that a member will be told of instead of getting them. */
+interface Missed {
+  count: number;
+  first: number;
+  last: number;
+}
+
+/** One session in one lane, for one or several of its requests. */
+export class Member implements LaneMember {
+  /** Where it stands in its lane's list. */
+  index = -1;
+  /** Requests that are not answered yet, with where they want to start. */
+  pending: { request: number; start: payload.Start }[] | undefined;
+  /** The session cancelled it: nothing of it is sent any more. */
+  left = false;
+  missed: Missed | undefined;
+  /** The first request; most members have no other. */
+  private first: number;
+  private others: Set<number> | undefined;
+
+  constructor(
+    readonly peer: Peer,
+    readonly lane: Lane,
+    readonly overflow: Overflow,
+    request: number,
+  ) {
+    this.first = request;
+  }
+
+  addRequest(request: number): void {
+    if (this.first === 0) this.first = request;
+    else {
+      this.others ??= new Set();
+      this.others.add(request);
+    }
+  }
+
+  /** Returns whether there is still another request. */
+  removeRequest(request: number): boolean {
+    if (this.first === request) this.first = 0;
+    else this.others?.delete(request);
+    this.pending = this.pending?.filter((each) => each.request !== request);
+    if (this.pending?.length === 0) this.pending = undefined;
+    return this.requestCount > 0;
+  }
+
+  get requestCount(): number {
+    return (this.first === 0 ? 0 : 1) + (this.others?.size ?? 0);
+  }
+
+  *requests(): Generator<number> {
+    if (this.first !== 0) yield this.first;
+    if (this.others !== undefined) yield* this.others;
+  }
+
+  /** Whether any of its requests was answered, so that the lane's messages mean something to the session. */
+  get answered(): boolean {
+    return this.requestCount > (this.pending?.length ?? 0);
+  }
+
+  get load(): number {
+    return this.peer.session.outstanding + this.peer.outbox.bytes;
+  }
+
+  send(buffer: Uint8Array, start: number, end: number, count: number): void {
+    this.lane.stream.messagesOut += count;
+    this.peer.outbox.deliver(this, buffer, start, end, count);
+  }
+
+  /** A message that keeps its place among the responses and is never dropped. */
+  tell(message: Uint8Array): void {
+    this.peer.outbox.tell(this, message);
+  }
+
+  miss(count: number, first: number, last: number): void {
+    const { missed } = this;
+    if (missed === undefined) {
+      this.missed = { count, first, last };
+    } else {
+      missed.count += count;
+      missed.last = Math.max(missed.last, last);
+      missed.first = Math.min(missed.first, first);
+    }
+  }
+
+  /** Sends the GAP that is due, now. */
+  tellMissed(): void {
+    const { missed, lane } = this;
+    if (missed === undefined) return;
+    this.missed = undefined;
+    lane.stream.core.counters.gaps += missed.count;
+    this.peer.session.send(
+      { type: Type.GAP, code: lane.stream.code, line: lane.line },
+      payload.gap.encode({ ...missed, reason: 'overflow' }),
+    );
+  }
+}

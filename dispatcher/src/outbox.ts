@@ -1,0 +1,237 @@
+import { OFFSET, readU32, readU53, type Session } from '@trunkline/proto';
+import type { Core } from './core.js';
+import type { Hold } from './hold.js';
+import { keyOf } from './kept.js';
+import type { Member } from './member.js';
+
+/** Responses, or one message that is not a response (`count` 0), waiting for credit. */
+interface Entry {
+  readonly member: Member;
+  readonly buffer: Uint8Array;
+  readonly start: number;
+  readonly end: number;
+  readonly count: number;
+  /** Withholds the provider's credit until the entry is gone (overflow `block`). */
+  readonly hold: Hold | undefined;
+  /** Replaced by a newer one of its key, or dropped. */
+  dead: boolean;
+}
+
+/**
+ * What waits for a session's credit, in order, within a bound of bytes. Over the bound each member's `overflow` decides
+ * (DESIGN: Flow). While there is credit everything goes straight to the session and nothing is ever queued.
+ */
+export class Outbox {
+  bytes = 0;
+  /** The session is about to be ended because it fell behind: nothing is taken any more. */
+  private doomed = false;
+  private entries: Entry[] = [];
+  private head = 0;
+  /** Where to look first for something that may be dropped; everything before it may not. */
+  private droppable = 0;
+  private readonly latest = new Map<Member, Map<string, Entry>>();
+  private readonly gapped = new Set<Member>();
+
+  constructor(
+    private readonly session: Session,
+    private readonly core: Core,
+    /** The hold of the run being delivered, made on demand. */
+    private readonly currentHold: () => Hold | undefined,
+  ) {}
+
+  get waiting(): boolean {
+    return this.head < this.entries.length;
+  }
+
+  deliver(member: Member, buffer: Uint8Array, start: number, end: number, count: number): void {
+    if (this.doomed || this.session.state !== 'open') return;
+    if (end - start > this.session.peerMaxMessage) {
+      this.deliverFitting(member, buffer, start, end);
+      return;
+    }
+    if (!this.waiting && this.session.credit > 0) {
+      if (member.missed !== undefined) member.tellMissed();
+      this.session.sendData(buffer, start, end, count);
+      return;
+    }
+    this.queue(member, buffer, start, end, count);
+  }
+
+  /** A run that is longer than the largest message the peer takes: message by message, what is too large is a gap. */
+  private deliverFitting(member: Member, buffer: Uint8Array, start: number, end: number): void {
+    for (let at = start; at < end; ) {
+      const next = at + readU32(buffer, at);
+      if (next - at <= this.session.peerMaxMessage) this.deliver(member, buffer, at, next, 1);
+      else this.miss(member, buffer, at, next, 1);
+      at = next;
+    }
+  }
+
+  /** A message of a member that is not a response: in its place, never dropped. */
+  tell(member: Member, message: Uint8Array): void {
+    if (this.doomed || this.session.state !== 'open') return;
+    if (!this.waiting) {
+      if (member.missed !== undefined) member.tellMissed();
+      this.session.sendEncoded(message);
+      return;
+    }
+    this.push({ member, buffer: message, start: 0, end: message.length, count: 0, hold: undefined, dead: false });
+    // a peer that takes nothing and is told ever more is no peer
+    if (this.bytes > 2 * this.core.outboxBytes) this.disconnect();
+  }
+
+  private queue(member: Member, buffer: Uint8Array, start: number, end: number, count: number): void {
+    switch (member.overflow) {
+      case 'block':
+        this.pushCopy(member, buffer, start, end, count, this.currentHold());
+        return;
+      case 'latest':
+        for (let at = start; at < end; at += readU32(buffer, at)) this.queueLatest(member, buffer, at);
+        return;
+      case 'disconnect':
+        if (this.bytes + end - start > this.core.outboxBytes) this.disconnect();
+        else this.pushCopy(member, buffer, start, end, count, undefined);
+        return;
+      case 'dropOldest':
+        if (this.makeRoom(end - start)) this.pushCopy(member, buffer, start, end, count, undefined);
+        else this.miss(member, buffer, start, end, count);
+    }
+  }
+
+  private disconnect(): void {
+    this.doomed = true;
+    this.clear();
+    this.core.disconnect(this.session);
+  }
+
+  /** Without credit only the newest response of a key waits. */
+  private queueLatest(member: Member, buffer: Uint8Array, at: number): void {
+    const end = at + readU32(buffer, at);
+    let keys = this.latest.get(member);
+    if (keys === undefined) {
+      keys = new Map();
+      this.latest.set(member, keys);
+    }
+    const key = keyOf(buffer, at);
+    const older = keys.get(key);
+    if (older !== undefined && !older.dead) {
+      this.kill(older);
+      this.core.counters.conflated++;
+    }
+    keys.delete(key);
+    if (!this.makeRoom(end - at)) {
+      this.miss(member, buffer, at, end, 1);
+      return;
+    }
+    keys.set(key, this.pushCopy(member, buffer, at, end, 1, undefined));
+  }
+
+  /** Drops the oldest responses that may be dropped until `bytes` fit. */
+  private makeRoom(bytes: number): boolean {
+    const bound = this.core.outboxBytes;
+    this.droppable = Math.max(this.droppable, this.head);
+    while (this.bytes + bytes > bound && this.droppable < this.entries.length) {
+      const entry = this.entries[this.droppable++]!;
+      const { member } = entry;
+      if (entry.dead || entry.count === 0 || (member.overflow !== 'dropOldest' && member.overflow !== 'latest'))
+        continue;
+      this.kill(entry);
+      this.miss(member, entry.buffer, entry.start, entry.end, entry.count);
+    }
+    return this.bytes + bytes <= bound;
+  }
+
+  private miss(member: Member, buffer: Uint8Array, start: number, end: number, count: number): void {
+    let last = start;
+    for (let at = start; at < end; at += readU32(buffer, at)) last = at;
+    member.miss(count, readU53(buffer, start + OFFSET.sequence), readU53(buffer, last + OFFSET.sequence));
+    this.gapped.add(member);
+  }
+
+  /** Keeps a part of a batch without keeping the whole batch alive. */
+  private pushCopy(
+    member: Member,
+    buffer: Uint8Array,
+    start: number,
+    end: number,
+    count: number,
+    hold: Hold | undefined,
+  ): Entry {
+    const whole = (end - start) * 2 >= buffer.buffer.byteLength;
+    const entry: Entry = whole
+      ? { member, buffer, start, end, count, hold, dead: false }
+      : { member, buffer: buffer.slice(start, end), start: 0, end: end - start, count, hold, dead: false };
+    this.push(entry);
+    hold?.retain();
+    return entry;
+  }
+
+  private push(entry: Entry): void {
+    this.entries.push(entry);
+    this.bytes += entry.end - entry.start;
+  }
+
+  private kill(entry: Entry): void {
+    entry.dead = true;
+    this.bytes -= entry.end - entry.start;
+    entry.hold?.release();
+  }
+
+  /** The session has credit again. */
+  drain(): void {
+    while (this.waiting && this.session.state === 'open') {
+      const entry = this.entries[this.head]!;
+      if (entry.count > 0 && !entry.dead && this.session.credit <= 0) break;
+      this.head++;
+      if (!entry.dead) this.sendEntry(entry);
+    }
+    this.compact();
+    if (!this.waiting) this.drained();
+  }
+
+  private sendEntry(entry: Entry): void {
+    const { member } = entry;
+    this.kill(entry);
+    if (member.left) return;
+    if (member.missed !== undefined) member.tellMissed();
+    if (entry.count === 0) this.session.sendEncoded(entry.buffer);
+    else this.session.sendData(entry.buffer, entry.start, entry.end, entry.count);
+  }
+
+  private compact(): void {
+    if (this.head < 1024 && this.waiting) return;
+    this.entries.splice(0, this.head);
+    this.droppable = Math.max(0, this.droppable - this.head);
+    this.head = 0;
+  }
+
+  private drained(): void {
+    this.latest.clear();
+    for (const member of this.gapped) if (!member.left) member.tellMissed();
+    this.gapped.clear();
+  }
+
+  /** A member left: nothing of it is sent any more. */
+  forget(member: Member): void {
+    this.latest.delete(member);
+    this.gapped.delete(member);
+    if (!this.waiting) return;
+    for (let index = this.head; index < this.entries.length; index++) {
+      const entry = this.entries[index]!;
+      if (entry.member === member && !entry.dead) this.kill(entry);
+    }
+  }
+
+  /** The session is gone. */
+  clear(): void {
+    for (let index = this.head; index < this.entries.length; index++) {
+      const entry = this.entries[index]!;
+      if (!entry.dead) this.kill(entry);
+    }
+    this.entries = [];
+    this.head = 0;
+    this.droppable = 0;
+    this.latest.clear();
+    this.gapped.clear();
+  }
+}

@@ -1,0 +1,121 @@
+import { Timer, type TimerOwner } from '@trunkline/proto';
+import type { Core } from './core.js';
+import type { Upstream } from './upstream.js';
+
+/** First in, first out, without moving what is in it. */
+class Fifo {
+  private items: Upstream[] = [];
+  private head = 0;
+
+  get size(): number {
+    return this.items.length - this.head;
+  }
+
+  push(upstream: Upstream): void {
+    this.items.push(upstream);
+  }
+
+  peek(): Upstream | undefined {
+    return this.items[this.head];
+  }
+
+  shift(): void {
+    this.head++;
+    if (this.head === this.items.length) {
+      this.items = [];
+      this.head = 0;
+    } else if (this.head > 8192) {
+      this.items = this.items.slice(this.head);
+      this.head = 0;
+    }
+  }
+}
+
+/**
+ * Lets at most `requestWindow` requests be unanswered at one provider; the rest wait their turn (rule 4). A request
+ * that got no answer in its time gives up its place and stands at the end again, so none can block the others.
+ */
+export class Pacer {
+  /** The provider is down: nothing is let through while its upstreams are being closed. */
+  paused = false;
+  private readonly waiting = new Fifo();
+  private inFlight = 0;
+
+  /** Requests that wait for their turn, withdrawn ones included. */
+  get size(): number {
+    return this.waiting.size;
+  }
+
+  get unanswered(): number {
+    return this.inFlight;
+  }
+
+  add(upstream: Upstream): void {
+    if (!upstream.queued) {
+      upstream.queued = true;
+      this.waiting.push(upstream);
+    }
+    this.advance();
+  }
+
+  /** An upstream was answered, refused, closed or timed out. */
+  leave(upstream: Upstream): void {
+    upstream.inFlight = false;
+    this.inFlight--;
+    this.advance();
+  }
+
+  private advance(): void {
+    if (this.paused) return;
+    for (let next = this.waiting.peek(); next !== undefined; next = this.waiting.peek()) {
+      if (next.state === 'queued') {
+        if (this.inFlight >= next.stream.service.definition.requestWindow) return;
+        next.inFlight = true;
+        this.inFlight++;
+      }
+      this.waiting.shift();
+      next.queued = false;
+      if (next.state === 'queued') next.request();
+    }
+  }
+}
+
+/** Probes sent to one provider at one time, and the pause between two such bursts, ms. */
+const BURST = 256;
+const PAUSE = 5;
+
+/** Sends the probes of one provider in paced bursts, so that 100,000 silent streams never stall live traffic (rule 5). */
+export class Prober implements TimerOwner {
+  private readonly due = new Fifo();
+  private sent = 0;
+  private readonly timer = new Timer(this);
+
+  constructor(private readonly core: Core) {}
+
+  add(upstream: Upstream): void {
+    if (upstream.probing) return;
+    upstream.probing = true;
+    this.due.push(upstream);
+    this.advance();
+  }
+
+  private advance(): void {
+    for (let next = this.due.peek(); next !== undefined && this.sent < BURST; next = this.due.peek()) {
+      this.due.shift();
+      next.probing = false;
+      if (next.state !== 'live' && next.state !== 'stale') continue;
+      this.sent++;
+      next.probe();
+    }
+    if (this.sent > 0 && !this.timer.active) this.core.context.timers.start(this.timer, PAUSE);
+  }
+
+  onTimer(): void {
+    this.sent = 0;
+    this.advance();
+  }
+
+  close(): void {
+    this.core.context.timers.stop(this.timer);
+  }
+}

@@ -1,0 +1,161 @@
+import { OFFSET, paramsKey, payload, readU32, type Session, TrunklineError } from '@trunkline/proto';
+import type { Core } from './core.js';
+import type { Filter } from './filters/index.js';
+import type { LaneOptions } from './lane.js';
+import { Member } from './member.js';
+import type { Peer } from './peer.js';
+import type { Registry } from './registry.js';
+import type { Overflow } from './service.js';
+import type { Service } from './services.js';
+import type { Stream } from './stream.js';
+
+export interface SubscriptionLimits {
+  /** Requests of one session. */
+  readonly maxSubscriptions: number;
+}
+
+/** REQUEST and CANCEL of subscribers. */
+export class Subscriptions {
+  constructor(
+    private readonly core: Core,
+    private readonly registry: Registry,
+    private readonly limits: SubscriptionLimits,
+  ) {}
+
+  /** Every request is answered exactly once: ACCEPTED, now or when the provider accepts, or REFUSED (rule 2). */
+  request(peer: Peer, session: Session, batch: Uint8Array, at: number): void {
+    const fields = session.decode(payload.request, batch, at);
+    if (fields === undefined) return;
+    this.core.counters.requests++;
+    const code = readU32(batch, at + OFFSET.code);
+    try {
+      this.subscribe(peer, code, fields);
+    } catch (error) {
+      if (!(error instanceof TrunklineError)) throw error;
+      const { message, retryable, position } = error;
+      peer.refuse(code, fields.request, { code: error.code, message, retryable, position });
+    }
+  }
+
+  cancel(peer: Peer, session: Session, batch: Uint8Array, at: number): void {
+    const fields = session.decode(payload.cancel, batch, at);
+    if (fields !== undefined) peer.cancel(fields.request);
+  }
+
+  private subscribe(peer: Peer, code: number, fields: payload.Request): void {
+    const { request, start } = fields;
+    if (request === 0) throw new TrunklineError('REQUEST_INVALID', 'a request id must not be 0');
+    const known = peer.requests.get(request);
+    if (known !== undefined) {
+      this.repeat(known, code, fields);
+      return;
+    }
+    const service = this.registry.service(code);
+    if (service === undefined) throw new TrunklineError('UNKNOWN_SERVICE', `no service has the code ${code}`);
+    const overflow = this.checkLimits(peer, service, fields);
+    const options = this.laneOptions(service, fields);
+    const member = this.enter(peer, service, code, fields, options, overflow);
+    if (member.lane.stream.status === 'pending') {
+      member.pending ??= [];
+      // the payload is a view of a batch that will not stay
+      member.pending.push({ request, start: { ...start, epoch: start.epoch.slice() } });
+    } else {
+      member.lane.stream.answer(member, request, start);
+    }
+  }
+
+  /** The same request again: its answer is still to come, or was lost with nothing else of the session. */
+  private repeat(member: Member, code: number, { request, params }: payload.Request): void {
+    const { stream } = member.lane;
+    if (stream.code !== code || stream.params !== paramsKey(params)) {
+      throw new TrunklineError('REQUEST_INVALID', `request id ${request} is in use`);
+    }
+    if (member.pending?.some((each) => each.request === request)) return;
+    stream.answer(member, request, { from: payload.StartFrom.LIVE, sequence: 0, epoch: new Uint8Array(0) });
+  }
+
+  private checkLimits(peer: Peer, service: Service, fields: payload.Request): Overflow {
+    const { limits, overflow, name } = service.definition;
+    if (fields.params.length > limits.maxParams) {
+      throw new TrunklineError(
+        'LIMIT_EXCEEDED',
+        `params have ${fields.params.length} bytes, at most ${limits.maxParams}`,
+      );
+    }
+    if (service.subscribers >= limits.maxSubscribers) {
+      throw new TrunklineError('LIMIT_EXCEEDED', `service ${name} has ${limits.maxSubscribers} subscribers`, {
+        retryable: true,
+      });
+    }
+    if (peer.requests.size >= this.limits.maxSubscriptions) {
+      throw new TrunklineError('LIMIT_EXCEEDED', `the session has ${this.limits.maxSubscriptions} subscriptions`, {
+        retryable: true,
+      });
+    }
+    const wanted = fields.overflow === '' ? overflow[0]! : fields.overflow;
+    if (!overflow.includes(wanted as Overflow)) {
+      throw new TrunklineError('OVERFLOW_NOT_ALLOWED', `overflow must be one of ${overflow.join(', ')}`);
+    }
+    return wanted as Overflow;
+  }
+
+  private laneOptions(service: Service, fields: payload.Request): LaneOptions {
+    const { returnHandlers, latestRate } = service.definition;
+    const returnHandler = fields.returnHandler === '' ? returnHandlers[0]! : fields.returnHandler;
+    if (!returnHandlers.includes(returnHandler)) {
+      throw new TrunklineError('RETURN_HANDLER_NOT_ALLOWED', `return must be one of ${returnHandlers.join(', ')}`);
+    }
+    const handler = service.returnHandler(returnHandler)!;
+    // an option that the return handler does not look at must not split its lane
+    const options = {
+      group: returnHandler === 'broadcast' || returnHandler === 'latest' ? '' : fields.group,
+      rate: returnHandler === 'broadcast' || returnHandler === 'group' ? 0 : fields.rate || latestRate,
+    };
+    const wrong = this.core.guard('return handler', () => handler.check?.(options), 'the return handler failed');
+    if (wrong !== undefined) throw new TrunklineError('RETURN_HANDLER_NOT_ALLOWED', wrong);
+    return { filter: this.filter(fields.filter), returnHandler, variant: '', ...options };
+  }
+
+  private filter(text: string): Filter | undefined {
+    if (text.trim() === '') return undefined;
+    return this.core.filters.acquire(text);
+  }
+
+  private enter(
+    peer: Peer,
+    service: Service,
+    code: number,
+    fields: payload.Request,
+    options: LaneOptions,
+    overflow: Overflow,
+  ): Member {
+    const stream = this.stream(service, code, paramsKey(fields.params), options);
+    const other = stream.findLane(options)?.find(peer);
+    // one session, one lane, two overflow policies: a session is sent a response once per lane, so it needs a second one
+    const clash = other !== undefined && other.overflow !== overflow;
+    const lane = stream.lane(clash ? { ...options, variant: overflow } : options);
+    const existing = lane.find(peer);
+    if (existing !== undefined) {
+      existing.addRequest(fields.request);
+      peer.requests.set(fields.request, existing);
+      return existing;
+    }
+    const member = new Member(peer, lane, overflow, fields.request);
+    stream.join(member);
+    peer.requests.set(fields.request, member);
+    if (stream.members === 1 && stream.upstreams.length === 0) stream.assign();
+    return member;
+  }
+
+  private stream(service: Service, code: number, params: string, options: LaneOptions): Stream {
+    const existing = this.registry.find(code, params);
+    if (existing !== undefined) return existing;
+    if (service.streams >= service.definition.limits.maxStreams || this.core.lines.full) {
+      if (options.filter) this.core.filters.release(options.filter);
+      throw new TrunklineError('LIMIT_EXCEEDED', `service ${service.definition.name} has too many streams`, {
+        retryable: true,
+      });
+    }
+    return this.registry.open(service, code, params);
+  }
+}

@@ -1,0 +1,179 @@
+import { keyBytes, payload, Timer, type TimerOwner, TrunklineError, Type } from '@trunkline/proto';
+import type { Core } from './core.js';
+import type { Provider } from './provider.js';
+import type { Stream } from './stream.js';
+
+export type UpstreamState = 'queued' | 'requested' | 'waiting' | 'live' | 'stale' | 'closed';
+
+/**
+ * The life of an upstream subscription (PROTOCOL.md §7).
+ *
+ * - queued: waits its turn in the provider's request window (rule 4)
+ * - requested: sent and not answered; sent again after `resendAfter` (rule 3)
+ * - waiting: the provider is up but has no handler for the code yet
+ * - live: answered; probed when silent (rule 5)
+ * - stale: `probeMisses` probes went unanswered; probing goes on
+ */
+const moves: Record<UpstreamState, readonly UpstreamState[]> = {
+  queued: ['requested', 'live', 'closed'],
+  requested: ['queued', 'waiting', 'live', 'closed'],
+  waiting: ['queued', 'live', 'closed'],
+  live: ['stale', 'waiting', 'closed'],
+  stale: ['live', 'waiting', 'closed'],
+  closed: [],
+};
+
+/** One stream at one provider: the only place that sends REQUEST, PROBE and CANCEL upstream. */
+export class Upstream implements TimerOwner {
+  state: UpstreamState = 'queued';
+  readonly generation: number;
+  /** Whether it stands in the queue of the provider's pacer. */
+  queued = false;
+  /** Whether it stands in the queue of the provider's prober. */
+  probing = false;
+  /** Whether it takes one of the places of the request window. */
+  inFlight = false;
+  private sent = false;
+  private attempts = 0;
+  private misses = 0;
+  private lastHeard = 0;
+  private readonly timer = new Timer(this);
+
+  constructor(
+    private readonly core: Core,
+    readonly stream: Stream,
+    readonly provider: Provider,
+  ) {
+    this.generation = core.nextGeneration();
+    provider.upstreams.add(this);
+    provider.pacer.add(this);
+  }
+
+  private move(next: UpstreamState): void {
+    if (!moves[this.state].includes(next)) {
+      throw new TrunklineError('STATE_INVALID', `upstream: ${this.state} to ${next}`);
+    }
+    this.state = next;
+  }
+
+  /** The provider's pacer has a place for it. */
+  request(): void {
+    this.move('requested');
+    if (this.sent) this.core.counters.resends++;
+    this.send(Type.REQUEST);
+    this.sent = true;
+    this.core.context.timers.start(this.timer, this.resendDelay());
+  }
+
+  /** The prober has its turn: asks a silent provider, which registers the subscription if it lost it (rule 5). */
+  probe(): void {
+    this.misses++;
+    this.core.counters.probes++;
+    this.send(Type.PROBE);
+  }
+
+  private send(type: number): void {
+    const { stream, generation } = this;
+    this.provider.session?.send(
+      { type, code: stream.code, line: stream.line, generation },
+      payload.upstream.encode({ params: keyBytes(stream.params) }),
+    );
+  }
+
+  /** Never before `resendAfter`, doubled with every attempt up to the cap, and up to a fifth later. */
+  private resendDelay(): number {
+    const { resendAfter, resendCap } = this.stream.service.definition;
+    const wait = Math.min(resendCap, resendAfter * 2 ** Math.min(this.attempts++, 30));
+    return wait * (1 + this.core.context.random.next() / 5);
+  }
+
+  /** ACCEPTED, a response, a PROBE_REPLY or a PROBE of this generation came. */
+  heard(): void {
+    this.lastHeard = this.core.now();
+    if (this.misses > 0) this.misses = 0;
+    if (this.state !== 'live') this.answered();
+  }
+
+  private answered(): void {
+    this.move('live');
+    this.attempts = 0;
+    this.leaveWindow();
+    const { probeAfter } = this.stream.service.definition;
+    if (probeAfter > 0) this.core.context.timers.start(this.timer, probeAfter);
+    else this.core.context.timers.stop(this.timer);
+    this.stream.upstreamLive(this);
+  }
+
+  /** The provider has no handler for the code yet: asked again later, and at once when it OFFERs (F2). */
+  notProvided(): void {
+    if (this.state === 'queued' || this.state === 'waiting') return;
+    const was = this.state;
+    this.move('waiting');
+    this.leaveWindow();
+    this.core.context.timers.start(this.timer, this.resendDelay());
+    if (was !== 'requested') this.stream.upstreamStale(this, 'provider has no handler');
+  }
+
+  /** The provider OFFERed the code. */
+  offered(): void {
+    if (this.state === 'waiting') this.again();
+  }
+
+  private again(): void {
+    this.move('queued');
+    this.leaveWindow();
+    this.provider.pacer.add(this);
+  }
+
+  onTimer(): void {
+    if (this.state === 'requested' || this.state === 'waiting') this.again();
+    else if (this.state === 'live' || this.state === 'stale') this.checkSilence();
+  }
+
+  /** Data does not touch the timer: when it fires it looks how long the silence is. */
+  private checkSilence(): void {
+    const { probeAfter, probeMisses } = this.stream.service.definition;
+    const { timers } = this.core.context;
+    if (probeAfter === 0) return;
+    const silence = this.core.now() - this.lastHeard;
+    if (silence < probeAfter) {
+      timers.start(this.timer, probeAfter - silence);
+      return;
+    }
+    timers.start(this.timer, probeAfter);
+    if (this.state === 'live' && this.misses >= probeMisses) {
+      this.move('stale');
+      this.stream.upstreamStale(this, 'provider silent');
+      if (this.closed) return;
+    }
+    this.provider.prober.add(this);
+  }
+
+  /** The service's times changed with a reload: a timer that runs keeps its phase, an idle one begins. */
+  retime(): void {
+    const watched = this.state === 'live' || this.state === 'stale';
+    const { probeAfter } = this.stream.service.definition;
+    if (watched && probeAfter > 0 && !this.timer.active) this.core.context.timers.start(this.timer, probeAfter);
+  }
+
+  private get closed(): boolean {
+    return this.state === 'closed';
+  }
+
+  private leaveWindow(): void {
+    if (this.inFlight) this.provider.pacer.leave(this);
+  }
+
+  /** Ends it; with `cancel` the provider is told, if it may know of it (rule 8). */
+  close(cancel: boolean): void {
+    if (this.closed) return;
+    this.move('closed');
+    this.core.context.timers.stop(this.timer);
+    this.provider.upstreams.delete(this);
+    if (cancel && this.sent) {
+      const { stream, generation } = this;
+      this.provider.session?.send({ type: Type.CANCEL, code: stream.code, line: stream.line, generation });
+    }
+    this.leaveWindow();
+  }
+}
