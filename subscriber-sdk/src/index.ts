@@ -1,1 +1,2 @@
-export {};
+export { type ErrorCode, TrunklineError } from '@trunkline/proto';
+export * from './core.js';

@@ -1,0 +1,155 @@
+import { isThenable, type TrunklineError } from '@trunkline/proto';
+import { Fifo } from './fifo.js';
+import { MessageIterator } from './iterator.js';
+import { hold, Message, release } from './message.js';
+
+export type MessageHandler = (message: Message) => unknown;
+
+/** Who listens beside the handler. */
+export interface DeliveryOwner {
+  /** Whether there are `message` listeners. */
+  hasListeners(): boolean;
+  /** Calls them; a promise when one of them returned one. Never throws and never rejects. */
+  callListeners(message: Message): Promise<unknown> | undefined;
+  handlerFailed(error: unknown): void;
+  /** The last loop was left and nobody else takes messages. */
+  abandoned(): void;
+}
+
+/**
+ * Brings the messages and events of one subscription to its handler, listeners and loops, in order. What they cannot
+ * take yet waits here, unconsumed, so the session's credit bounds it (DESIGN: Flow).
+ */
+export class Delivery {
+  private readonly queue = new Fifo<Message | (() => void)>();
+  private iterators: readonly MessageIterator[] = [];
+  /** A handler runs, or in ordered mode its promise is not settled. */
+  private busy = false;
+  private stopped = false;
+  private end: { readonly error: TrunklineError | undefined } | undefined;
+
+  constructor(
+    private readonly handler: MessageHandler | undefined,
+    private readonly ordered: boolean,
+    private readonly owner: DeliveryOwner,
+  ) {}
+
+  private get hasConsumer(): boolean {
+    return this.handler !== undefined || this.iterators.length > 0 || this.owner.hasListeners();
+  }
+
+  message(message: Message): void {
+    if (this.stopped) return;
+    if (this.busy || this.queue.size > 0 || !this.hasConsumer) {
+      hold(message);
+      this.queue.push(message);
+      return;
+    }
+    this.call(message);
+    if (this.queue.size > 0) this.drain();
+  }
+
+  /** Runs `event` behind the messages that wait for a handler; at once when there is nobody to wait for. */
+  event(event: () => void): void {
+    if (!this.stopped && (this.busy || this.queue.size > 0) && this.hasConsumer) this.queue.push(event);
+    else event();
+  }
+
+  private call(message: Message): void {
+    let pending: PromiseLike<unknown> | undefined;
+    this.busy = true;
+    for (const iterator of this.iterators) iterator.push(message);
+    if (this.handler !== undefined) {
+      try {
+        const result = this.handler(message);
+        if (isThenable(result)) pending = Promise.resolve(result).catch((error) => this.owner.handlerFailed(error));
+      } catch (error) {
+        this.owner.handlerFailed(error);
+      }
+    }
+    if (this.owner.hasListeners()) {
+      const listeners = this.owner.callListeners(message);
+      pending = pending === undefined || listeners === undefined ? (pending ?? listeners) : all(pending, listeners);
+    }
+    if (pending === undefined) {
+      this.busy = false;
+      return;
+    }
+    hold(message);
+    this.busy = this.ordered;
+    pending.then(() => this.settled(message));
+  }
+
+  private settled(message: Message): void {
+    release(message);
+    if (!this.ordered) return;
+    this.busy = false;
+    this.drain();
+  }
+
+  private drain(): void {
+    while (!this.busy && this.queue.size > 0 && this.hasConsumer) {
+      const item = this.queue.shift()!;
+      if (item instanceof Message) {
+        this.call(item);
+        release(item);
+      } else {
+        item();
+      }
+    }
+  }
+
+  /** A listener was added: what waited for one comes after the code that runs now. */
+  listened(): void {
+    if (this.queue.size > 0) Promise.resolve().then(() => this.drain());
+  }
+
+  iterate(): MessageIterator {
+    const iterator: MessageIterator = new MessageIterator(
+      (error) => this.owner.handlerFailed(error),
+      (left) => {
+        if (!this.iterators.includes(left)) return;
+        this.iterators = this.iterators.filter((other) => other !== left);
+        if (!this.hasConsumer) this.owner.abandoned();
+      },
+    );
+    const first = !this.hasConsumer;
+    this.iterators = [...this.iterators, iterator];
+    if (first) this.drain();
+    if (this.end !== undefined) this.finish();
+    return iterator;
+  }
+
+  /** Nothing more comes: loops end behind what waits, then `event` runs. */
+  complete(error: TrunklineError | undefined, event: () => void): void {
+    if (!this.hasConsumer) {
+      // nobody may ever come for it, and then its bytes would be missing from the credit for good
+      for (const item of this.queue.values()) if (item instanceof Message) release(item);
+    }
+    this.event(() => {
+      this.end = { error };
+      this.finish();
+      event();
+    });
+  }
+
+  private finish(): void {
+    const { iterators, end } = this;
+    this.iterators = [];
+    for (const iterator of iterators) iterator.end(end?.error);
+  }
+
+  /** Nobody is called any more, and what waits is dropped (rule 8). */
+  stop(error: TrunklineError | undefined): void {
+    if (this.stopped) return;
+    this.stopped = true;
+    for (const item of this.queue.take()) if (item instanceof Message) release(item);
+    for (const iterator of this.iterators) iterator.drop();
+    this.end ??= { error };
+    this.finish();
+  }
+}
+
+function all(first: PromiseLike<unknown>, second: PromiseLike<unknown>): Promise<unknown> {
+  return Promise.all([first, second]);
+}

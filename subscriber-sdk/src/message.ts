@@ -1,0 +1,51 @@
+import { DataMessage, Flag, type Session } from '@trunkline/proto';
+
+/** Keeps the message's bytes from being given back to the sender's credit until as many `release`. */
+export let hold: (message: Message) => void;
+export let release: (message: Message) => void;
+/** Called once, after the message was handed to everybody: true when nobody holds it and the caller consumes it. */
+export let settle: (message: Message) => boolean;
+
+/**
+ * One response, or an application message. A view of the batch it came in, decoded where it is read. Its bytes count
+ * against the credit of the session until the handlers are done with it (DESIGN: Flow).
+ */
+export class Message extends DataMessage {
+  readonly #session: Session;
+  #holders = 0;
+  /** Handed to everybody, so that the last release gives the bytes back. */
+  #settled = false;
+  #consumed = false;
+
+  constructor(session: Session, batch: Uint8Array, at: number) {
+    super(batch, at);
+    this.#session = session;
+  }
+
+  static {
+    hold = (message) => {
+      message.#holders++;
+    };
+    release = (message) => {
+      message.#holders--;
+      if (message.#holders > 0 || !message.#settled || message.#consumed) return;
+      message.#consumed = true;
+      message.#session.consume(message.length);
+    };
+    settle = (message) => {
+      message.#settled = true;
+      message.#consumed = message.#holders === 0;
+      return message.#consumed;
+    };
+  }
+
+  /** Part of what was kept before the subscription began (rule 9). */
+  get snapshot(): boolean {
+    return (this.flags & Flag.SNAPSHOT) !== 0;
+  }
+
+  /** Delivered before to this or another subscriber of its group, without an acknowledgement. */
+  get redelivered(): boolean {
+    return (this.flags & Flag.REDELIVERED) !== 0;
+  }
+}

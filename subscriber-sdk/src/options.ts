@@ -1,0 +1,114 @@
+import { encodeParams, payload, TrunklineError } from '@trunkline/proto';
+
+/** Where the reading begins (rule 9); `epoch` and `sequence` of an earlier subscription go together. */
+export type StartOption = 'kept' | 'live' | { readonly after: number; readonly epoch?: Uint8Array };
+
+export interface SubscribeOptions {
+  /** With the code, the identity of the request: bytes, or anything JSON can say (rule 1). */
+  readonly params?: unknown;
+  /** CEL over `tag`, `key`, `attrs` and `body`; blank is no filter. */
+  readonly filter?: string;
+  /** Name of a return handler; default: the service's first. */
+  readonly return?: string;
+  readonly group?: string;
+  /** Messages a second per key, for the return handler `latest`. */
+  readonly rate?: number;
+  /** Default `kept`. After a reconnect a subscription goes on after what it has seen, unless this is `live`. */
+  readonly start?: StartOption;
+  /** What happens when this subscriber falls behind; default: the service's first. */
+  readonly overflow?: 'dropOldest' | 'latest' | 'disconnect' | 'block';
+  /** Whether a handler waits for the promise of the one before it. Default true. */
+  readonly ordered?: boolean;
+  /** Ends the subscription. */
+  readonly signal?: AbortSignal;
+}
+
+export interface RequestOptions {
+  readonly params?: unknown;
+  /** How long to wait for the final response, ms, 1..2^31-1. Default 30,000. */
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** What goes on the wire for a subscription, but for its request id. */
+export interface RequestFields {
+  readonly code: number;
+  readonly params: Uint8Array;
+  readonly filter: string;
+  readonly returnHandler: string;
+  readonly group: string;
+  readonly rate: number;
+  readonly overflow: string;
+  readonly start: payload.Start;
+}
+
+const MAX_U32 = 0xffffffff;
+const overflows: readonly unknown[] = ['dropOldest', 'latest', 'disconnect', 'block'];
+const nothing = new Uint8Array(0);
+
+/** @throws TrunklineError OPTION_INVALID */
+export function checkCode(code: unknown): number {
+  return integer('code', code, 1, MAX_U32);
+}
+
+/** @throws TrunklineError OPTION_INVALID */
+export function integer(name: string, value: unknown, least: number, most: number): number {
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < least || value > most) {
+    throw new TrunklineError('OPTION_INVALID', `${name} must be an integer ${least}..${most}, not ${String(value)}`);
+  }
+  return value;
+}
+
+/** @throws TrunklineError ABORTED when the signal is aborted already */
+export function checkSignal(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw aborted(signal);
+}
+
+export function aborted(signal: AbortSignal): TrunklineError {
+  return new TrunklineError('ABORTED', undefined, { cause: signal.reason });
+}
+
+/** @throws TrunklineError OPTION_INVALID, PARAMS_INVALID, ABORTED */
+export function requestFields(code: number, options: SubscribeOptions): RequestFields {
+  checkCode(code);
+  if (typeof options !== 'object' || options === null) {
+    throw new TrunklineError('OPTION_INVALID', 'options must be an object');
+  }
+  checkSignal(options.signal);
+  const { overflow } = options;
+  if (overflow !== undefined && !overflows.includes(overflow)) {
+    throw new TrunklineError('OPTION_INVALID', `overflow must be one of ${overflows.join(', ')}`);
+  }
+  if (options.ordered !== undefined && typeof options.ordered !== 'boolean') {
+    throw new TrunklineError('OPTION_INVALID', 'ordered must be a boolean');
+  }
+  const filter = text('filter', options.filter);
+  return {
+    code,
+    params: encodeParams(options.params),
+    filter: filter.trim() === '' ? '' : filter,
+    returnHandler: text('return', options.return),
+    group: text('group', options.group),
+    rate: options.rate === undefined ? 0 : integer('rate', options.rate, 1, MAX_U32),
+    overflow: overflow ?? '',
+    start: startField(options.start),
+  };
+}
+
+function text(name: string, value: unknown): string {
+  if (value === undefined) return '';
+  if (typeof value !== 'string') throw new TrunklineError('OPTION_INVALID', `${name} must be a string`);
+  return value;
+}
+
+function startField(start: StartOption | undefined): payload.Start {
+  const { KEPT, LIVE, AFTER } = payload.StartFrom;
+  if (start === undefined || start === 'kept') return { from: KEPT, sequence: 0, epoch: nothing };
+  if (start === 'live') return { from: LIVE, sequence: 0, epoch: nothing };
+  if (typeof start !== 'object' || start === null) {
+    throw new TrunklineError('OPTION_INVALID', "start must be 'kept', 'live' or { after, epoch }");
+  }
+  const { epoch = nothing } = start;
+  if (!(epoch instanceof Uint8Array)) throw new TrunklineError('OPTION_INVALID', 'start.epoch must be bytes');
+  return { from: AFTER, sequence: integer('start.after', start.after, 0, Number.MAX_SAFE_INTEGER), epoch };
+}

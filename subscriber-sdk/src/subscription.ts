@@ -1,0 +1,292 @@
+import { type ErrorCode, type Log, TrunklineError } from '@trunkline/proto';
+import { Delivery, type MessageHandler } from './delivery.js';
+import { Events } from './events.js';
+import type { MessageIterator } from './iterator.js';
+import type { Message } from './message.js';
+import { aborted } from './options.js';
+
+export type SubscriptionState = 'pending' | 'live' | 'stale' | 'disconnected' | 'ended';
+
+/** Rule 7: what is known of the source. `disconnected` is this process's own session with the dispatcher. */
+export interface StatusEvent {
+  readonly state: 'live' | 'stale' | 'disconnected';
+  readonly reason: string;
+  /** Of the upstream subscription; a new one begins a new history of the source. */
+  readonly generation: number;
+}
+
+/** Responses that will not come. */
+export interface GapEvent {
+  /** How many; 0: unknown. */
+  readonly count: number;
+  /** Sequence of the first and the last, 0: unknown. */
+  readonly first: number;
+  readonly last: number;
+  readonly reason: string;
+}
+
+/** How a subscription ended; comes once, however it ended. */
+export interface EndEvent {
+  /** COMPLETED or EXITED from the source; CLOSED or ABORTED from this process; anything else is a failure. */
+  readonly code: ErrorCode;
+  readonly message: string;
+  /** Exit code of the command behind the stream, where there was one. */
+  readonly exit: number | undefined;
+  readonly retryable: boolean;
+}
+
+export interface AcceptedEvent {
+  /** Last sequence of the stream so far. */
+  readonly sequence: number;
+  readonly epoch: Uint8Array;
+  readonly generation: number;
+  /** Kept responses follow. */
+  readonly snapshot: boolean;
+  /** A start `after` joined its history without a hole. */
+  readonly resumed: boolean;
+}
+
+export interface SubscriptionEvents {
+  message: readonly [message: Message];
+  status: readonly [status: StatusEvent];
+  gap: readonly [gap: GapEvent];
+  end: readonly [end: EndEvent];
+  error: readonly [error: TrunklineError];
+  accepted: readonly [accepted: AcceptedEvent];
+}
+
+/** What the dispatcher says to one subscription. */
+export interface SubscriptionInput {
+  accepted(event: AcceptedEvent, state: 'live' | 'stale'): void;
+  message(message: Message): void;
+  status(state: 'live' | 'stale', reason: string, generation: number): void;
+  gap(gap: GapEvent): void;
+  disconnected(reason: string): void;
+  refused(error: TrunklineError): void;
+  ended(error: TrunklineError): void;
+  /** This process itself ends it: what waits is dropped. `failed`: a loop over it throws the error. */
+  dropped(error: TrunklineError, failed: boolean): void;
+}
+
+interface Waiter {
+  resolve(): void;
+  reject(error: TrunklineError): void;
+}
+
+export interface SubscriptionOwner {
+  readonly log: Log;
+  /** Takes the subscription out of the table and tells the dispatcher. */
+  leave(): void;
+}
+
+const moves: Record<SubscriptionState, readonly SubscriptionState[]> = {
+  pending: ['live', 'stale', 'disconnected', 'ended'],
+  live: ['stale', 'disconnected', 'ended'],
+  stale: ['live', 'disconnected', 'ended'],
+  disconnected: ['live', 'stale', 'ended'],
+  ended: [],
+};
+
+/** Gives the client, and nobody else, the inside of a subscription. */
+export let inputOf: (subscription: Subscription) => SubscriptionInput;
+
+/**
+ * One request of this process, until it ends. Messages go to the handler, to `message` listeners and to `for await`
+ * loops; until there is one of these they wait, and count against the credit of the whole client. Events keep their
+ * order among the messages; `state`, `sequence`, `generation` and `epoch` are those of what has arrived.
+ */
+export class Subscription extends Events<SubscriptionEvents> implements AsyncIterable<Message>, AsyncDisposable {
+  #state: SubscriptionState = 'pending';
+  #generation = 0;
+  #sequence = 0;
+  #epoch: Uint8Array = new Uint8Array(0);
+  #accepted = false;
+  #unsubscribed = false;
+  #error: TrunklineError | undefined;
+  /** The `end` event that was not emitted yet. */
+  #ending: EndEvent | undefined;
+  readonly #waiting = new Set<Waiter>();
+  readonly #owner: SubscriptionOwner;
+  readonly #delivery: Delivery;
+
+  /** Made by `client.subscribe`. */
+  constructor(
+    readonly code: number,
+    /** As they were given. */
+    readonly params: unknown,
+    handler: MessageHandler | undefined,
+    ordered: boolean,
+    owner: SubscriptionOwner,
+  ) {
+    super(owner.log);
+    this.#owner = owner;
+    this.#delivery = new Delivery(handler, ordered, {
+      hasListeners: () => this.emitter.has('message'),
+      callListeners: (message) => this.emitter.settle('message', message),
+      handlerFailed: (error) => this.failed(error, 'message'),
+      abandoned: () => this.#drop(new TrunklineError('CLOSED', 'the loop was left'), false),
+    });
+  }
+
+  static {
+    inputOf = (subscription) => subscription.#input;
+  }
+
+  get state(): SubscriptionState {
+    return this.#state;
+  }
+
+  /** Of the upstream subscription; 0 before the first answer. */
+  get generation(): number {
+    return this.#generation;
+  }
+
+  /** Of the last response that arrived; before one, of the stream when it was joined. */
+  get sequence(): number {
+    return this.#sequence;
+  }
+
+  /** Goes with `sequence`; empty before the first answer (rule 9). */
+  get epoch(): Uint8Array {
+    return this.#epoch;
+  }
+
+  override on<Name extends keyof SubscriptionEvents>(
+    name: Name,
+    listener: (...args: SubscriptionEvents[Name]) => unknown,
+  ): () => void {
+    const off = super.on(name, listener);
+    if (name === 'message') this.#delivery.listened();
+    return off;
+  }
+
+  /**
+   * Resolves once the dispatcher has accepted the request, at once if it has already.
+   * @throws TrunklineError what it was refused with, how it ended before, ABORTED
+   */
+  accepted(signal?: AbortSignal): Promise<void> {
+    if (this.#accepted) return Promise.resolve();
+    if (this.#error !== undefined) return Promise.reject(this.#error);
+    if (signal?.aborted) return Promise.reject(aborted(signal));
+    return new Promise((resolve, reject) => {
+      const abort = () => waiter.reject(aborted(signal!));
+      const done = () => {
+        this.#waiting.delete(waiter);
+        signal?.removeEventListener('abort', abort);
+      };
+      const waiter: Waiter = {
+        resolve: () => {
+          done();
+          resolve();
+        },
+        reject: (error) => {
+          done();
+          reject(error);
+        },
+      };
+      this.#waiting.add(waiter);
+      signal?.addEventListener('abort', abort);
+    });
+  }
+
+  /**
+   * Ends the subscription; after the call no handler is called any more (rule 8). Also right after it has ended by
+   * itself, and after a loop was left.
+   * @throws TrunklineError NOT_SUBSCRIBED: it was called before (F14)
+   */
+  unsubscribe(): Promise<void> {
+    if (this.#unsubscribed) return Promise.reject(new TrunklineError('NOT_SUBSCRIBED'));
+    this.#unsubscribed = true;
+    this.#drop(new TrunklineError('CLOSED', 'unsubscribed'), false);
+    return Promise.resolve();
+  }
+
+  /** As `unsubscribe`, and does nothing after it. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#unsubscribed ? Promise.resolve() : this.unsubscribe();
+  }
+
+  /**
+   * Loops over the messages. The loop ends with the stream and with `unsubscribe`, and throws what else ended it. Leaving
+   * the loop unsubscribes, unless there are a handler, listeners or other loops.
+   */
+  [Symbol.asyncIterator](): MessageIterator {
+    return this.#delivery.iterate();
+  }
+
+  readonly #input: SubscriptionInput = {
+    accepted: (event, state) => {
+      this.#accepted = true;
+      this.#generation = event.generation;
+      this.#epoch = event.epoch;
+      if (!event.snapshot) this.#sequence = event.sequence;
+      for (const waiter of [...this.#waiting]) waiter.resolve();
+      this.#delivery.event(() => this.emitter.emit('accepted', event));
+      if (this.#state !== state && this.#state !== 'ended') this.#status(state, '');
+    },
+    message: (message) => {
+      this.#sequence = message.sequence;
+      this.#generation = message.generation;
+      this.#delivery.message(message);
+    },
+    status: (state, reason, generation) => {
+      this.#generation = generation;
+      this.#status(state, reason);
+    },
+    gap: (gap) => this.#delivery.event(() => this.emitter.emit('gap', gap)),
+    disconnected: (reason) => {
+      if (this.#state !== 'disconnected') this.#status('disconnected', reason);
+    },
+    refused: (error) => {
+      if (this.#state === 'ended') return;
+      this.#end(error);
+      this.#delivery.complete(error, () => {
+        this.report(error);
+        this.#emitEnd();
+      });
+    },
+    ended: (error) => {
+      if (this.#state === 'ended') return;
+      this.#end(error);
+      const normal = error.code === 'COMPLETED' || (error.code === 'EXITED' && (error.exit ?? 0) === 0);
+      this.#delivery.complete(normal ? undefined : error, () => {
+        if (!this.#emitEnd() && !normal) this.log.warn({ code: error.code, service: this.code }, error.message);
+      });
+    },
+    dropped: (error, failed) => this.#drop(error, failed),
+  };
+
+  #status(state: 'live' | 'stale' | 'disconnected', reason: string): void {
+    if (this.#state !== state) this.#move(state);
+    const event: StatusEvent = { state, reason, generation: this.#generation };
+    this.#delivery.event(() => this.emitter.emit('status', event));
+  }
+
+  #move(next: SubscriptionState): void {
+    if (!moves[this.#state].includes(next)) {
+      throw new TrunklineError('STATE_INVALID', `subscription: ${this.#state} to ${next}`);
+    }
+    this.#state = next;
+  }
+
+  #end(error: TrunklineError): void {
+    this.#move('ended');
+    this.#error = error;
+    this.#ending = { code: error.code, message: error.message, exit: error.exit, retryable: error.retryable };
+    this.#owner.leave();
+    for (const waiter of [...this.#waiting]) waiter.reject(error);
+  }
+
+  /** Returns whether anybody heard it, or had heard it before. */
+  #emitEnd(): boolean {
+    const event = this.#ending;
+    this.#ending = undefined;
+    return event === undefined || this.emitter.emit('end', event);
+  }
+
+  #drop(error: TrunklineError, failed: boolean): void {
+    if (this.#state !== 'ended') this.#end(error);
+    this.#delivery.stop(failed ? error : undefined);
+    this.#emitEnd();
+  }
+}

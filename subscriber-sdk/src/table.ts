@@ -1,0 +1,341 @@
+import {
+  Flag,
+  HEADER_BYTES,
+  knownCode,
+  OFFSET,
+  payload,
+  readU32,
+  readU53,
+  type Session,
+  type SessionContext,
+  sameBytes,
+  Timer,
+  type TimerOwner,
+  TrunklineError,
+  Type,
+} from '@trunkline/proto';
+import { Message, settle } from './message.js';
+import type { RequestFields } from './options.js';
+import type { AcceptedEvent, GapEvent, SubscriptionInput } from './subscription.js';
+
+/** First wait for an answer before a REQUEST is sent again, and the most it grows to, ms. */
+const RESEND_AFTER = 5000;
+const RESEND_CAP = 60_000;
+const HISTORY_LOST: GapEvent = Object.freeze({ count: 0, first: 0, last: 0, reason: 'history lost' });
+
+/** A lane as this session knows it. Equal subscriptions of one session may share it. */
+interface Line {
+  readonly id: number;
+  /** Replaced when one leaves, appended to when one joins, so that a walk over it goes on undisturbed. */
+  entries: Entry[];
+  /** Whose snapshot is under way; an ACCEPTED is directly followed by its snapshot. */
+  joining: Entry | undefined;
+}
+
+/** One subscription on the wire. */
+export class Entry {
+  line: Line | undefined;
+  ended = false;
+  wait = RESEND_AFTER;
+  readonly timer: Timer;
+  /** The history that `resume` belongs to. */
+  epoch: Uint8Array = new Uint8Array(0);
+  /** Everything up to here was received; 0: nothing. */
+  resume = 0;
+  /** The last REQUEST asked for what came after `resume`, so its snapshot comes in the order of sequences. */
+  resuming = false;
+  /** Last sequence of the stream when it was joined. */
+  joined = 0;
+  /** Live responses up to here are not for this entry: they were sent to the line before it joined. */
+  floor = 0;
+  /** The user has not been told yet that history was lost; a GAP from the dispatcher may say it better. */
+  gapDue = false;
+
+  constructor(
+    readonly request: number,
+    readonly fields: RequestFields,
+    readonly input: SubscriptionInput,
+    owner: TimerOwner,
+  ) {
+    this.timer = new Timer(owner, request);
+  }
+
+  /** Rule 9: goes on where it was, unless the user wants live responses only. */
+  start(): payload.Start {
+    const { start } = this.fields;
+    const again = this.resume > 0 && start.from !== payload.StartFrom.LIVE;
+    this.resuming = again || start.from === payload.StartFrom.AFTER;
+    return again ? { from: payload.StartFrom.AFTER, sequence: this.resume, epoch: this.epoch } : start;
+  }
+
+  tellGap(): void {
+    if (!this.gapDue) return;
+    this.gapDue = false;
+    if (!this.ended) this.input.gap(HISTORY_LOST);
+  }
+}
+
+/** The subscriptions of a client and the lines of its session: brings what the dispatcher says to the right ones. */
+export class SubscriptionTable implements TimerOwner {
+  private readonly entries = new Map<number, Entry>();
+  private readonly lines = new Map<number, Line>();
+  private session: Session | undefined;
+  private lastRequest = 0;
+
+  constructor(private readonly context: SessionContext) {}
+
+  get size(): number {
+    return this.entries.size;
+  }
+
+  get lineCount(): number {
+    return this.lines.size;
+  }
+
+  /** Makes room for a subscription; `send` follows when the caller is ready for answers. */
+  add(fields: RequestFields, input: SubscriptionInput): Entry {
+    do this.lastRequest = this.lastRequest === 0xffffffff ? 1 : this.lastRequest + 1;
+    while (this.entries.has(this.lastRequest));
+    const entry = new Entry(this.lastRequest, fields, input, this);
+    this.entries.set(entry.request, entry);
+    return entry;
+  }
+
+  /** Sends the REQUEST if there is a session; otherwise the next one begins with it. */
+  send(entry: Entry): void {
+    const { session, context } = this;
+    if (session === undefined || entry.ended) return;
+    const { code, ...fields } = entry.fields;
+    const bytes = payload.request.encode({ ...fields, request: entry.request, start: entry.start() });
+    const length = HEADER_BYTES + bytes.length;
+    if (length > session.peerMaxMessage) {
+      const text = `request has ${length} bytes, at most ${session.peerMaxMessage}`;
+      this.remove(entry, false);
+      // not within `subscribe`: its caller has no listeners yet
+      Promise.resolve().then(() => entry.input.refused(new TrunklineError('MESSAGE_TOO_LARGE', text)));
+      return;
+    }
+    session.send({ type: Type.REQUEST, code }, bytes);
+    context.timers.start(entry.timer, entry.wait * (0.75 + context.random.next() / 2));
+    entry.wait = Math.min(RESEND_CAP, entry.wait * 2);
+  }
+
+  onTimer(timer: Timer): void {
+    const entry = this.entries.get(timer.kind);
+    if (entry !== undefined) this.send(entry);
+  }
+
+  /** Forgets the entry. `tell`: the dispatcher does not know yet that it ended (rule 8). */
+  remove(entry: Entry, tell: boolean): void {
+    if (entry.ended) return;
+    entry.ended = true;
+    this.entries.delete(entry.request);
+    this.context.timers.stop(entry.timer);
+    this.leave(entry);
+    if (tell && this.session?.state === 'open') {
+      const bytes = payload.cancel.encode({ request: entry.request });
+      this.session.send({ type: Type.CANCEL, code: entry.fields.code }, bytes);
+    }
+  }
+
+  private leave(entry: Entry): void {
+    const { line } = entry;
+    if (line === undefined) return;
+    entry.line = undefined;
+    line.entries = line.entries.filter((other) => other !== entry);
+    if (line.joining === entry) line.joining = undefined;
+    if (line.entries.length === 0) this.lines.delete(line.id);
+  }
+
+  /** A session began: everything is requested again, in one burst (rule 11). */
+  open(session: Session): void {
+    this.session = session;
+    for (const entry of [...this.entries.values()]) {
+      entry.wait = RESEND_AFTER;
+      this.send(entry);
+    }
+  }
+
+  lost(reason: string): void {
+    this.session = undefined;
+    this.lines.clear();
+    const entries = [...this.entries.values()];
+    for (const entry of entries) {
+      this.context.timers.stop(entry.timer);
+      entry.line = undefined;
+    }
+    for (const entry of entries) {
+      entry.tellGap();
+      if (!entry.ended) entry.input.disconnected(reason);
+    }
+  }
+
+  /** Ends everything from this side. `failed`: loops throw the error. */
+  close(error: TrunklineError, failed: boolean): void {
+    for (const entry of [...this.entries.values()]) entry.input.dropped(error, failed);
+    this.session = undefined;
+    this.lines.clear();
+  }
+
+  /** Returns whether the message is the table's business. */
+  control(session: Session, type: number, batch: Uint8Array, at: number): boolean {
+    switch (type) {
+      case Type.ACCEPTED:
+        this.accepted(session, batch, at);
+        return true;
+      case Type.REFUSED:
+        return this.refused(session, batch, at);
+      case Type.STATUS: {
+        const status = session.decode(payload.status, batch, at);
+        if (status === undefined) return true;
+        const generation = readU32(batch, at + OFFSET.generation);
+        const state = status.state === 'stale' ? 'stale' : 'live';
+        this.each(batch, at, (entry) => entry.input.status(state, status.reason, generation));
+        return true;
+      }
+      case Type.GAP: {
+        const gap = session.decode(payload.gap, batch, at);
+        if (gap === undefined) return true;
+        this.each(batch, at, (entry) => {
+          entry.gapDue = false;
+          entry.input.gap(gap);
+        });
+        return true;
+      }
+      case Type.END: {
+        const end = session.decode(payload.end, batch, at);
+        if (end !== undefined) this.each(batch, at, (entry) => this.end(entry, endError(end)));
+        return true;
+      }
+      default:
+        return false;
+    }
+  }
+
+  private each(batch: Uint8Array, at: number, call: (entry: Entry) => void): void {
+    const line = this.lines.get(readU32(batch, at + OFFSET.line));
+    if (line === undefined) return;
+    for (const entry of [...line.entries]) if (!entry.ended) call(entry);
+  }
+
+  private end(entry: Entry, error: TrunklineError): void {
+    this.remove(entry, false);
+    entry.input.ended(error);
+  }
+
+  private accepted(session: Session, batch: Uint8Array, at: number): void {
+    const answer = session.decode(payload.accepted, batch, at);
+    if (answer === undefined) return;
+    const id = readU32(batch, at + OFFSET.line);
+    const entry = this.entries.get(answer.request);
+    const known = this.lines.get(id);
+    if (entry === undefined || (known !== undefined && entry.line === known)) {
+      // cancelled meanwhile, or a repetition: its snapshot is for nobody
+      if (answer.snapshot && known !== undefined) known.joining = undefined;
+      return;
+    }
+    this.context.timers.stop(entry.timer);
+    const sequence = readU53(batch, at + OFFSET.sequence);
+    this.join(entry, id, sequence, answer.snapshot);
+    const lost = this.historyLost(entry, answer);
+    if (lost) entry.resume = 0;
+    if (!answer.snapshot) entry.resume = sequence;
+    entry.epoch = answer.epoch.slice();
+    const event: AcceptedEvent = {
+      sequence,
+      epoch: entry.epoch,
+      generation: readU32(batch, at + OFFSET.generation),
+      snapshot: answer.snapshot,
+      resumed: answer.resumed,
+    };
+    if (lost) {
+      entry.gapDue = true;
+      Promise.resolve().then(() => entry.tellGap());
+    }
+    entry.input.accepted(event, answer.status === 'stale' ? 'stale' : 'live');
+  }
+
+  private join(entry: Entry, id: number, sequence: number, snapshot: boolean): void {
+    this.leave(entry);
+    const line: Line = this.lines.get(id) ?? { id, entries: [], joining: undefined };
+    entry.floor = line.entries.length > 0 ? sequence : 0;
+    entry.joined = sequence;
+    entry.line = line;
+    line.entries.push(entry);
+    line.joining = snapshot ? entry : undefined;
+    this.lines.set(id, line);
+  }
+
+  private historyLost(entry: Entry, answer: { resumed: boolean; epoch: Uint8Array }): boolean {
+    if (entry.resuming && !answer.resumed) return true;
+    return entry.resume > 0 && entry.epoch.length > 0 && !sameBytes(entry.epoch, answer.epoch);
+  }
+
+  private refused(session: Session, batch: Uint8Array, at: number): boolean {
+    const answer = session.decode(payload.refused, batch, at);
+    if (answer === undefined) return true;
+    const entry = this.entries.get(answer.request);
+    if (entry === undefined) return false;
+    this.remove(entry, false);
+    const { message, retryable, position } = answer;
+    const more = { retryable, position: position === 0 ? undefined : position };
+    entry.input.refused(new TrunklineError(knownCode(answer.code, 'REFUSED'), message || undefined, more));
+    return true;
+  }
+
+  /** Returns whether anybody here has the line. */
+  data(session: Session, batch: Uint8Array, start: number, end: number): boolean {
+    const line = this.lines.get(readU32(batch, start + OFFSET.line));
+    if (line === undefined) return false;
+    const flags = batch[start + OFFSET.flags]!;
+    if ((flags & (Flag.SNAPSHOT | Flag.SNAPSHOT_END)) !== 0) this.snapshot(session, line, batch, start, flags);
+    else this.live(session, line, batch, start, end);
+    if ((flags & Flag.FINAL) !== 0) {
+      for (const entry of [...line.entries]) if (!entry.ended) this.end(entry, new TrunklineError('COMPLETED'));
+    }
+    return true;
+  }
+
+  private live(session: Session, line: Line, batch: Uint8Array, start: number, end: number): void {
+    const { entries } = line;
+    const count = entries.length;
+    let done = 0;
+    for (let index = 0; index < count; index++) entries[index]!.tellGap();
+    for (let at = start; at < end; at += readU32(batch, at)) {
+      const message = new Message(session, batch, at);
+      const { sequence } = message;
+      for (let index = 0; index < count; index++) {
+        const entry = entries[index]!;
+        if (entry.ended || sequence <= entry.floor) continue;
+        // conflation and redelivery may bring an older one behind a newer one
+        if (sequence > entry.resume) entry.resume = sequence;
+        entry.input.message(message);
+      }
+      if (settle(message)) done += message.length;
+    }
+    if (done > 0) session.consume(done);
+  }
+
+  private snapshot(session: Session, line: Line, batch: Uint8Array, at: number, flags: number): void {
+    const entry = line.joining;
+    if ((flags & Flag.SNAPSHOT_END) !== 0) {
+      line.joining = undefined;
+      if (entry !== undefined) entry.resume = Math.max(entry.resume, entry.joined);
+      session.consume(readU32(batch, at));
+      return;
+    }
+    const message = new Message(session, batch, at);
+    if (entry !== undefined) {
+      entry.tellGap();
+      if (entry.resuming) entry.resume = message.sequence;
+      if (!entry.ended) entry.input.message(message);
+    }
+    if (settle(message)) session.consume(message.length);
+  }
+}
+
+/** Codes of a newer peer read as a refusal by the source: nobody may take them for a good end. */
+function endError(end: { code: string; message: string; exit: number | undefined }): TrunklineError {
+  const code = end.code === '' ? 'COMPLETED' : knownCode(end.code, 'REFUSED');
+  return new TrunklineError(code, end.message || undefined, { exit: end.exit });
+}
