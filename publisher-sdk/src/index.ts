@@ -1,2 +1,5 @@
-export { DataMessage, TrunklineError } from '@trunkline/proto';
+export { DataMessage, type ErrorCode, TrunklineError } from '@trunkline/proto';
+export type { ConnectOptions, ConnectTarget } from '@trunkline/proto/connect';
+export * from './bind.js';
+export * from './connect.js';
 export * from './core.js';

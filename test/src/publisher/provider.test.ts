@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type DataMessage, type ErrorCode, payload, type Role, TrunklineError, Type } from '@trunkline/proto';
+import { Provider, type Reply } from '@trunkline/publisher/core';
 import fc from 'fast-check';
-import { Provider, type Reply } from '../../../publisher-sdk/dist/core.js';
 import { MemoryNetwork, MemoryWorld } from '../support/memory-link.js';
 import { ADDRESS, bench, dial, read, ScriptedDispatcher } from './scripted-dispatcher.js';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { payload, TrunklineError, Type } from '@trunkline/proto';
-import type { Subscription } from '../../../publisher-sdk/dist/core.js';
+import type { Subscription } from '@trunkline/publisher/core';
 import { bench, read } from './scripted-dispatcher.js';
 
 test('a request starts the handler once and is accepted; the cleanup runs once, on CANCEL', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ErrorCode, payload, TrunklineError } from '@trunkline/proto';
-import type { Subscription } from '../../../publisher-sdk/dist/core.js';
+import type { Subscription } from '@trunkline/publisher/core';
 import { type Bench, bench, read } from './scripted-dispatcher.js';
 
 const code = (expected: ErrorCode) => (error: unknown) => error instanceof TrunklineError && error.code === expected;

@@ -12,7 +12,7 @@ import {
   Type,
   typeName,
 } from '@trunkline/proto';
-import { Provider } from '../../../publisher-sdk/dist/core.js';
+import { Provider } from '@trunkline/publisher/core';
 import { MemoryNetwork, MemoryWorld } from '../support/memory-link.js';
 
 export const ADDRESS = 'memory://dispatcher';
