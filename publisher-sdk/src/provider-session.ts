@@ -156,12 +156,7 @@ export class ProviderSession {
     before?.finish(new TrunklineError('ABORTED', 'the dispatcher asked anew'));
     const registration = this.side.find(code);
     if (registration === undefined) {
-      const bytes = payload.refused.encode({
-        code: 'NOT_PROVIDED',
-        message: `no handler for ${code}`,
-        retryable: true,
-      });
-      this.session.send({ type: Type.REFUSED, code, line, generation }, bytes);
+      this.notProvided({ code, line, generation });
       return;
     }
     const params = request.params.slice();
@@ -217,11 +212,27 @@ export class ProviderSession {
     if (this.ended.size > REMEMBERED) this.ended.delete(this.ended.keys().next().value!);
   }
 
-  /** Ends the subscriptions of one handler, or all. */
-  finish(reason: TrunklineError, registration?: Registration): void {
+  /** Ends all subscriptions. */
+  finish(reason: TrunklineError): void {
+    for (const subscription of [...this.subscriptions.values()]) subscription.finish(reason);
+  }
+
+  /**
+   * Takes one offer back. A dispatcher that has another reason to ask here (a wider range, a static address) is told
+   * of each of its streams that nothing more will come, and asks again.
+   */
+  withdraw(registration: Registration, reason: TrunklineError): void {
+    this.offer([registration], Type.WITHDRAW);
     for (const subscription of [...this.subscriptions.values()]) {
-      if (registration === undefined || subscription.registration === registration) subscription.finish(reason);
+      if (subscription.registration !== registration) continue;
+      this.notProvided(subscription);
+      subscription.finish(reason);
     }
+  }
+
+  private notProvided({ code, line, generation }: { code: number; line: number; generation: number }): void {
+    const bytes = payload.refused.encode({ code: 'NOT_PROVIDED', message: `no handler for ${code}`, retryable: true });
+    this.session.send({ type: Type.REFUSED, code, line, generation }, bytes);
   }
 
   report(error: TrunklineError): void {

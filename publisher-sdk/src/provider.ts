@@ -118,10 +118,7 @@ export class Provider implements AsyncDisposable {
   private withdraw(registration: Registration): void {
     if (!this.registrations.remove(registration)) return;
     const reason = new TrunklineError('CLOSED', 'the handler was withdrawn');
-    for (const session of this.sessions.values()) {
-      session.offer([registration], Type.WITHDRAW);
-      session.finish(reason, registration);
-    }
+    for (const session of this.sessions.values()) session.withdraw(registration, reason);
   }
 
   /** Subscriptions of one code that run now. */
@@ -179,12 +176,12 @@ export class Provider implements AsyncDisposable {
 
   // ---- sessions ----
 
-  /** Joins a connection that dials in. @throws TrunklineError STATE_INVALID: it has a provider already; CLOSED */
+  /** Joins a connection that dials in. @throws TrunklineError HANDLER_EXISTS: it has a provider already; CLOSED */
   attach(connection: Connection): void {
     if (this.state === 'closed') throw new TrunklineError('CLOSED');
     if (connection.state === 'closed') throw connection.closedBy ?? new TrunklineError('CLOSED');
     if (this.connection !== undefined || taken.has(connection)) {
-      throw new TrunklineError('STATE_INVALID', 'a connection has one provider, and a provider one connection');
+      throw new TrunklineError('HANDLER_EXISTS', 'a connection has one provider, and a provider one connection');
     }
     taken.add(connection);
     this.connection = connection;

@@ -61,15 +61,18 @@ test('withdraw ends what the handler has running, and only that', async () => {
       stopped.push(service);
   const first = provider.provide(1, handler);
   provider.provide({ from: 1, to: 5 }, handler);
-  for (const service of [1, 2, 1]) dispatcher.request(service, stopped.length + service * 10 + dispatcher.seen.length);
-  dispatcher.request(1, 99);
+  for (const [line, service] of [1, 2, 1].entries()) dispatcher.request(service, line);
   await world.settle();
+  dispatcher.take();
   await first.withdraw();
-  assert.deepEqual(new Set(stopped), new Set([1]));
-  assert.equal(provider.subscriptionsOf(2), 1);
-  dispatcher.request(1, 200);
+  assert.deepEqual([stopped, provider.subscriptions, provider.subscriptionsOf(2)], [[1, 1], 1, 1]);
   await world.settle();
-  assert.equal(provider.subscriptionsOf(1), 1, 'the range answers now');
+  const refused = read(payload.refused, dispatcher.of('REFUSED')[0]);
+  assert.deepEqual([refused.code, refused.retryable], ['NOT_PROVIDED', true]);
+  assert.deepEqual(dispatcher.take(), ['WITHDRAW 0/0/0', 'REFUSED 1/0/1', 'REFUSED 1/2/1']);
+  dispatcher.request(1, 0);
+  await world.settle();
+  assert.deepEqual(dispatcher.take(), ['ACCEPTED 1/0/1'], 'the range answers now, to the same generation too');
 });
 
 test('the narrowest range wins; codes that have a handler, or are none, are refused', () => {
@@ -240,7 +243,7 @@ test('a connection is shared with another role, which keeps it (rule 13)', async
   dispatcher.request(1, 1);
   await world.settle();
   assert.deepEqual(dispatcher.take(), ['ACCEPTED 1/1/1']);
-  assert.throws(() => new Provider().attach(connection), code('STATE_INVALID'));
+  assert.throws(() => new Provider().attach(connection), code('HANDLER_EXISTS'));
   await provider.close();
   await world.settle();
   assert.equal(connection.state, 'open');

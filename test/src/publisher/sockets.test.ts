@@ -97,7 +97,7 @@ test('one connection may have a provider and others (rule 13)', async () => {
   const connection = openConnection(dispatcher.address);
   const provider = await connect(connection);
   assert.equal(provider.connection, connection);
-  await assert.rejects(connect(connection), { code: 'STATE_INVALID' });
+  await assert.rejects(connect(connection), { code: 'HANDLER_EXISTS' });
   await provider.close();
   await dispatcher.close();
 });
