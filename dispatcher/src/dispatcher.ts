@@ -235,10 +235,15 @@ export class Dispatcher {
     const offer = peer.session.decode(payload.offer, batch, at);
     const { provider } = peer;
     if (offer === undefined || provider === undefined) return;
-    this.registry.offers.remove(provider, offer.codes, rangesOf(offer.ranges));
+    const ranges = rangesOf(offer.ranges);
+    this.registry.offers.remove(provider, offer.codes, ranges);
+    const codes = new Set(offer.codes);
     for (const upstream of [...provider.upstreams]) {
-      const { stream } = upstream;
-      if (!stream.service.serves(stream.code, provider)) stream.upstreamLost(upstream, 'provider withdrew');
+      const { code, service } = upstream.stream;
+      if (!codes.has(code) && !ranges.some(({ from, to }) => code >= from && code <= to)) continue;
+      // a static provider stays the one to ask, and may offer the code again
+      if (service.serves(code, provider)) upstream.notProvided();
+      else upstream.stream.upstreamLost(upstream, 'provider withdrew');
     }
   }
 

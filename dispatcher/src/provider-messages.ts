@@ -34,7 +34,9 @@ export class ProviderMessages {
     this.run = undefined;
     if (run.hold === undefined) session.consume(end - start);
     else run.hold.settle(end - start);
-    if (batch[start + OFFSET.flags]! & Flag.FINAL) upstream.stream.end({ code: 'COMPLETED', message: '' });
+    if (batch[start + OFFSET.flags]! & Flag.FINAL) {
+      upstream.stream.upstreamEnded(upstream, { code: 'COMPLETED', message: '' }, true);
+    }
   }
 
   /** The current upstream a message belongs to. A provider that still serves a line nobody has is told to stop. */

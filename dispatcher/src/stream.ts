@@ -247,10 +247,10 @@ export class Stream implements TimerOwner {
     this.assign(upstream.provider.up ? upstream.provider : undefined);
   }
 
-  /** One provider ended it; the last one ends it for everyone (rule 10). */
-  upstreamEnded(upstream: Upstream, ending: Ending): void {
+  /** One provider ended it: the last one ends it for everyone, and so does any with a final response (rule 10). */
+  upstreamEnded(upstream: Upstream, ending: Ending, final = false): void {
     this.drop(upstream, false);
-    if (this.upstreams.length === 0) this.end(ending);
+    if (final || this.upstreams.length === 0) this.end(ending);
   }
 
   /** After a reload: the service as it is now. Returns whether an upstream had to be given up for it. */

@@ -85,6 +85,9 @@ const moves: Record<SessionState, readonly SessionState[]> = {
   closed: [],
 };
 
+/** Most bytes that are consumed before the peer is told. */
+const CREDIT_STEP = 32 * 1024;
+
 const HEARTBEAT = 1;
 const LIVENESS = 2;
 const HELLO = 3;
@@ -373,16 +376,20 @@ export class Session implements Flushable, TimerOwner {
     this.batchesOut += this.outgoing.flush(this.link);
   }
 
-  /** The receiver is done with `bytes` of data: grants them again, in steps of a quarter of the window. */
+  /**
+   * The receiver is done with `bytes` of data: grants them again, in steps small enough for the sender to see who is
+   * behind and large enough to cost nothing.
+   */
   consume(bytes: number): void {
     this.consumed += bytes;
-    const limit = this.consumed + this.context.limits.receiveWindow;
-    if (limit - this.announced < this.context.limits.receiveWindow / 4 || this.state !== 'open') return;
+    const { receiveWindow } = this.context.limits;
+    const limit = this.consumed + receiveWindow;
+    if (limit - this.announced < Math.min(CREDIT_STEP, receiveWindow / 4) || this.state !== 'open') return;
     this.announced = limit;
     this.send({ type: Type.CREDIT }, payload.credit.encode({ limit }));
   }
 
-  /** Sends something at once unless the peer was just heard: a transport then reports a peer that is gone. */
+  /** Sends something at once: a transport then reports a peer that is gone. */
   ping(): void {
     if (this.state === 'open') this.beat();
   }

@@ -130,6 +130,17 @@ export class MemoryLink implements Link {
   close(): void {
     this.closed = true;
   }
+
+  /** Breaks the connection: what is under way is lost, both ends hear of it. */
+  cut(): void {
+    const { peer } = this;
+    if (peer === undefined) return;
+    this.peer = undefined;
+    peer.peer = undefined;
+    this.world.later(() => {
+      for (const end of [peer, this]) if (!end.closed) end.events.onDown?.(end, 'cut');
+    });
+  }
 }
 
 /** Two joined links, for sessions that are made by hand. */
@@ -175,21 +186,17 @@ export class MemoryNetwork implements Transport {
 
   /** Breaks all connections to the address: what is under way is lost. They stay down until `restore`. */
   cut(address: string): void {
-    for (const { link } of this.at(address)) {
-      const { peer } = link;
-      if (peer === undefined) continue;
-      link.peer = undefined;
-      peer.peer = undefined;
-      this.world.later(() => {
-        if (!peer.closed) peer.events.onDown?.(peer, 'cut');
-        if (!link.closed) link.events.onDown?.(link, 'cut');
-      });
-    }
+    for (const { link } of this.at(address)) link.cut();
   }
 
   restore(address: string): void {
     if (!this.listeners.has(address)) return;
     for (const { link } of this.at(address)) if (link.peer === undefined) this.connect(link, address);
+  }
+
+  /** The process that listens there is gone, without having closed anything. */
+  forget(address: string): void {
+    this.listeners.delete(address);
   }
 
   /** The dialling ends at the address. */

@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { DispatcherWorld, nothing, type RawPeer, type Received } from '../../support/dispatcher-world.js';
+
+const KIB = 1024;
+
+/** A provider of code 100 whose stream has a slow subscriber with a window of 4 KiB and a fast one. */
+async function slowAndFast(overflow: string, outbox = '8KiB') {
+  const world = await DispatcherWorld.start(
+    [{ code: 100, providers: 'dynamic', overflow: ['dropOldest', 'latest', 'disconnect', 'block'] }],
+    { session: { outbox, receiveWindow: '64KiB' } },
+  );
+  const provider = await world.provider(100);
+  const slow = await world.peer({ receiveWindow: 4 * KIB });
+  slow.consuming = false;
+  const fast = await world.peer();
+  slow.request(100, 1, { overflow });
+  fast.request(100, 1);
+  await world.settle();
+  const [request] = provider.take('REQUEST');
+  return { world, provider, slow, fast, request: request! };
+}
+
+async function send(
+  world: DispatcherWorld,
+  provider: RawPeer,
+  request: Received,
+  from: number,
+  to: number,
+  key?: (n: number) => string,
+) {
+  for (let n = from; n <= to; n++) {
+    provider.respond(request, `${n}`.padEnd(960, '.'), key ? { key: key(n) } : {});
+    await world.settle();
+  }
+}
+
+const numbers = (received: Received[]) =>
+  received.filter(({ type }) => type === 'RESPONSE').map(({ body }) => Number.parseInt(body, 10));
+const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index);
+
+test('dropOldest: memory stays in its bound, the gap says how many and which, the fast one misses nothing', async () => {
+  const { world, provider, slow, fast, request } = await slowAndFast('dropOldest');
+  await send(world, provider, request, 1, 40);
+  const { outbox } = [...world.dispatcher.peers.values()][1]!;
+  assert.ok(outbox.bytes <= 8 * KIB, `${outbox.bytes} bytes wait`);
+  slow.resume();
+  await world.settle();
+  await send(world, provider, request, 41, 42);
+  assert.deepEqual(numbers(fast.take()), range(1, 42));
+  const got = slow.take();
+  const gaps = got.filter(({ type }) => type === 'GAP').map(({ fields }) => fields);
+  const delivered = numbers(got);
+  assert.equal(gaps.length, 1);
+  const [gap] = gaps;
+  assert.deepEqual(
+    [...delivered, ...range(Number(gap!.first), Number(gap!.last))].sort((a, b) => a - b),
+    range(1, 42),
+  );
+  assert.equal(gap!.count, Number(gap!.last) - Number(gap!.first) + 1);
+  const at = got.findIndex(({ type }) => type === 'GAP');
+  assert.ok(
+    got.slice(0, at).every(({ sequence }) => sequence < Number(gap!.first)),
+    'told in its place',
+  );
+  assert.deepEqual(
+    delivered,
+    [...delivered].sort((a, b) => a - b),
+  );
+});
+
+test('latest: without credit only the newest of each key waits, in the order of sequences', async () => {
+  const { world, provider, slow, request } = await slowAndFast('latest');
+  await send(world, provider, request, 1, 40, (n) => `k${n % 3}`);
+  slow.resume();
+  await world.settle();
+  const delivered = numbers(slow.take());
+  assert.deepEqual(delivered.slice(-3), [38, 39, 40]);
+  assert.deepEqual(delivered.slice(0, -3), range(1, delivered.length - 3));
+  assert.equal(world.dispatcher.core.counters.conflated, 40 - delivered.length);
+});
+
+test('disconnect: the session that falls behind is ended with a code, the others go on', async () => {
+  const { world, provider, slow, fast, request } = await slowAndFast('disconnect');
+  await send(world, provider, request, 1, 40);
+  assert.equal(slow.closed, 'SLOW_CONSUMER');
+  assert.deepEqual(numbers(fast.take()), range(1, 40));
+  assert.equal(world.dispatcher.peers.size, 2);
+});
+
+test('block: nothing is lost, the provider runs out of credit, and goes on when the slow one has taken all', async () => {
+  const { world, provider, slow, fast, request } = await slowAndFast('block');
+  let n = 0;
+  while (provider.session.credit > 0) await send(world, provider, request, n + 1, ++n);
+  assert.ok(n > 60 && n < 90, `${n} responses fill the window`);
+  slow.request(100, 9, { params: 'control messages pass' });
+  await world.settle();
+  assert.equal(provider.take('REQUEST').length, 1);
+  slow.resume();
+  await world.settle();
+  assert.ok(provider.session.credit > 0);
+  await send(world, provider, request, n + 1, n + 5);
+  assert.deepEqual(numbers(slow.take()), range(1, n + 5));
+  assert.deepEqual(numbers(fast.take()), range(1, n + 5));
+});
+
+test('block: a blocked subscriber that dies gives the provider its credit back', async () => {
+  const { world, provider, slow, request } = await slowAndFast('block');
+  let n = 0;
+  while (provider.session.credit > 0) await send(world, provider, request, n + 1, ++n);
+  slow.link.cut();
+  await world.settle();
+  assert.ok(provider.session.credit > 32 * KIB);
+});
+
+test('a subscription that leaves takes its waiting responses with it; the rest of the session goes on', async () => {
+  const { world, provider, slow, request } = await slowAndFast('dropOldest');
+  slow.request(100, 2, { filter: 'key == "a"' });
+  await world.settle();
+  await send(world, provider, request, 1, 9, (n) => (n % 2 ? 'a' : 'b'));
+  slow.cancel(1);
+  await world.settle();
+  slow.take();
+  slow.resume();
+  await world.settle();
+  const got = slow.take();
+  assert.ok(got.length > 0);
+  assert.ok(got.every(({ body }) => Number.parseInt(body, 10) % 2 === 1));
+  slow.cancel(2);
+  await world.settle();
+  assert.equal(world.dispatcher.core.filters.size, 0);
+});
+
+test('a message larger than a subscriber takes is a gap for it alone', async () => {
+  const world = await DispatcherWorld.start([{ code: 100, providers: 'dynamic' }]);
+  const provider = await world.provider(100);
+  const small = await world.peer({ maxMessage: 1000 });
+  const large = await world.peer();
+  for (const peer of [small, large]) peer.request(100, 1);
+  await world.settle();
+  const [request] = provider.take('REQUEST');
+  for (const size of [10, 2000, 20]) provider.respond(request!, 'x'.repeat(size));
+  await world.settle();
+  assert.deepEqual(
+    large.take('RESPONSE').map(({ body }) => body.length),
+    [10, 2000, 20],
+  );
+  const got = small.take().slice(1);
+  assert.deepEqual(
+    got.map(({ type, body, fields }) => (type === 'GAP' ? [fields.first, fields.last] : body.length)),
+    [10, [2, 2], 20],
+  );
+});
+
+test('group: each response goes to one member, the one with the least outstanding', async () => {
+  const world = await DispatcherWorld.start([{ code: 100, providers: 'dynamic' }]);
+  const provider = await world.provider(100);
+  const window = { receiveWindow: 8 * KIB };
+  const members = [await world.peer(window), await world.peer(window), await world.peer(window)];
+  for (const member of members) member.request(100, 1, { returnHandler: 'group', group: 'g' });
+  await world.settle();
+  const [request] = provider.take('REQUEST');
+  members[0]!.consuming = false;
+  await send(world, provider, request!, 1, 30);
+  const got = members.map((member) => numbers(member.take()));
+  assert.deepEqual(
+    got.flat().sort((a, b) => a - b),
+    range(1, 30),
+  );
+  assert.ok(got[0]!.length < 3, 'the one that consumes nothing gets hardly any');
+  members[1]!.link.cut();
+  await world.settle();
+  await send(world, provider, request!, 31, 34);
+  assert.deepEqual(numbers(members[2]!.take()), range(31, 34));
+});
+
+test('latest: at most `rate` a second per key, the newest wins, an END flushes what is held', async () => {
+  const world = await DispatcherWorld.start([{ code: 100, providers: 'dynamic' }]);
+  const provider = await world.provider(100);
+  const peer = await world.peer();
+  peer.request(100, 1, { returnHandler: 'latest', rate: 10 });
+  await world.settle();
+  const [request] = provider.take('REQUEST');
+  await send(world, provider, request!, 1, 9, (n) => (n % 2 ? 'a' : 'b'));
+  assert.deepEqual(numbers(peer.take()), [1, 2]);
+  await world.advance(101);
+  assert.deepEqual(numbers(peer.take()).sort(), [8, 9]);
+  await send(world, provider, request!, 10, 13, () => 'a');
+  provider.end(request!);
+  await world.settle();
+  assert.deepEqual(
+    peer.take().map(({ type, body }) => [type, Number.parseInt(body, 10) || 0]),
+    [
+      ['RESPONSE', 13],
+      ['END', 0],
+    ],
+  );
+  assert.deepEqual(world.leftovers(), nothing);
+});
