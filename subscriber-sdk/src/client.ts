@@ -18,7 +18,7 @@ import type { MessageHandler } from './delivery.js';
 import { Events } from './events.js';
 import { hold, Message, release, settle } from './message.js';
 import type { SubscribeOptions } from './options.js';
-import { aborted, checkCode, checkSignal, integer, type RequestOptions, requestFields } from './options.js';
+import { aborted, checkSignal, integer, type RequestOptions, requestFields } from './options.js';
 import { Sender } from './sender.js';
 import { inputOf, Subscription } from './subscription.js';
 import { SubscriptionTable } from './table.js';
@@ -154,7 +154,7 @@ export class Client extends Events<ClientEvents> implements AsyncDisposable {
   ): Promise<void> {
     this.#assertOpen();
     integer('type', type, FIRST_APPLICATION_TYPE, 255);
-    checkCode(code);
+    integer('code', code, 0, 0xffffffff);
     checkSignal(options.signal);
     await this.#sender.send(encodeMessage({ type, code }, body, meta), options.signal);
   }

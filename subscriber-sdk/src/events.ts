@@ -53,7 +53,7 @@ export abstract class Events<Map extends EventMap<Map> & ErrorEvents> {
   protected report(error: TrunklineError): void {
     const emit = this.emitter.emit as (name: 'error', error: TrunklineError) => boolean;
     if (!emit.call(this.emitter, 'error', error)) {
-      this.log.warn({ code: error.code, error: error.message }, 'nobody listens to an error');
+      this.log.error({ code: error.code, error: error.message }, 'nobody listens to an error');
     }
   }
 }
