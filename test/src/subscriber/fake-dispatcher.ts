@@ -2,6 +2,8 @@ import {
   Connection,
   encodeMessage,
   type Header,
+  type Link,
+  type LinkEvents,
   type Meta,
   OFFSET,
   payload,
@@ -37,7 +39,7 @@ export interface Answer {
 }
 
 /** The dispatcher's end of the wire, that answers what a test tells it to. */
-export class FakeDispatcher implements SessionEvents {
+export class FakeDispatcher implements SessionEvents, LinkEvents {
   readonly asked: Asked[] = [];
   /** Request ids that were cancelled. */
   readonly cancelled: number[] = [];
@@ -48,19 +50,47 @@ export class FakeDispatcher implements SessionEvents {
   consuming = true;
   sessions = 0;
   session: Session | undefined;
-  host: SessionHost;
+  private host: SessionHost;
 
   constructor(
     readonly world: MemoryWorld,
-    limits: Partial<SessionLimits> = {},
-    authenticate?: () => TrunklineError | undefined,
+    private readonly limits: Partial<SessionLimits> = {},
+    private readonly authenticate?: () => TrunklineError | undefined,
   ) {
-    this.host = new SessionHost({
-      context: world.context(limits, 'dispatcher'),
+    this.host = this.createHost();
+  }
+
+  private createHost(): SessionHost {
+    const { authenticate } = this;
+    return new SessionHost({
+      context: this.world.context(this.limits, 'dispatcher'),
       events: this,
-      maxSessions: 10,
+      maxSessions: 100,
       ...(authenticate === undefined ? {} : { authenticate }),
     });
+  }
+
+  /** Another process takes the place of this one, without a word to anybody. */
+  restart(): void {
+    for (const session of [...this.host.all()]) session.lost('the process is gone');
+    this.host = this.createHost();
+    this.session = undefined;
+  }
+
+  close(): void {
+    this.host.close();
+  }
+
+  onBatch(link: Link, batch: Uint8Array): void {
+    this.host.onBatch(link, batch);
+  }
+
+  onDown(link: Link, reason: string): void {
+    this.host.onDown(link, reason);
+  }
+
+  onStepEnd(): void {
+    this.host.onStepEnd();
   }
 
   onOpen(session: Session): void {
@@ -163,7 +193,7 @@ export async function setUp(options: SetupOptions = {}): Promise<Setup> {
   const network = new MemoryNetwork(world);
   const dispatcher = new FakeDispatcher(world, options.dispatcherLimits, options.authenticate);
   if (options.accepting !== false) dispatcher.onRequest = (asked) => dispatcher.accept(asked);
-  if (!options.offline) await network.listen(ADDRESS, dispatcher.host);
+  if (!options.offline) await network.listen(ADDRESS, dispatcher);
   const context = world.context(options.limits, 'subscriber');
   const connection = new Connection({ context, transport: network, addresses: [ADDRESS], log: silentLog });
   const logged: string[] = [];
@@ -185,10 +215,4 @@ export async function setUp(options: SetupOptions = {}): Promise<Setup> {
       await world.advance(5000);
     },
   };
-}
-
-/** Records what is called, as lines of text. */
-export function recorder(): { lines: string[]; record: (line: string) => void } {
-  const lines: string[] = [];
-  return { lines, record: (line) => lines.push(line) };
 }

@@ -317,7 +317,7 @@ test('F7: subscriptions before there is a session go out once each when it comes
   for (let code = 1; code <= 200; code++) client.subscribe(code);
   client.subscribe(1);
   await world.advance(20_000);
-  await network.listen(ADDRESS, dispatcher.host);
+  await network.listen(ADDRESS, dispatcher);
   await world.advance(20_000);
   assert.equal(dispatcher.asked.length, 201);
   assert.equal(new Set(dispatcher.requests).size, 201);
