@@ -6,6 +6,8 @@ import { type Settings, socketOptions } from './settings.js';
 /** After a lost connection: how long until the pipe is surely gone too, and how long until the next report, in ms. */
 const suspectDelayMs = 20;
 const suspectPauseMs = 100;
+/** Between two lines of the log about refused handshakes, in ms. */
+const refusalPauseMs = 1000;
 /** How much longer than its linger a closed socket may take to be gone, in ms. */
 const closeGraceMs = 800;
 
@@ -60,6 +62,7 @@ export class ZmqListener implements Listener {
   readonly #links = new Map<number | string, AcceptedLink>();
   #suspectTimer: NodeJS.Timeout | undefined;
   #suspectAgain = false;
+  #refusalTimer: NodeJS.Timeout | undefined;
   #gone: Promise<unknown> = Promise.resolve();
   #closing: Promise<void> | undefined;
   #release: () => Promise<void> = async () => {};
@@ -90,7 +93,7 @@ export class ZmqListener implements Listener {
       await this.close();
       throw error;
     }
-    return this.#socket.lastEndpoint ?? endpoint;
+    return this.#socket.closed ? endpoint : (this.#socket.lastEndpoint ?? endpoint);
   }
 
   /** From now on batches arrive. `release` runs once the address is free again. */
@@ -107,6 +110,7 @@ export class ZmqListener implements Listener {
 
   async #close(): Promise<void> {
     clearTimeout(this.#suspectTimer);
+    clearTimeout(this.#refusalTimer);
     for (const link of [...this.#links.values()]) link.close();
     this.#socket.close();
     await within(this.#gone, this.#settings.lingerMs + closeGraceMs);
@@ -162,12 +166,21 @@ export class ZmqListener implements Listener {
     if (this.ended) return;
     if (event.type === 'disconnect') this.#suspect();
     else if (event.type.startsWith('handshake:error')) {
-      this.#settings.counters.refusedHandshakes++;
-      this.#settings.log.warn({ address: this.#address, event }, 'handshake refused');
+      this.#refused(event);
     } else if (event.type === 'accept:error') {
       this.#settings.counters.faults++;
       this.#settings.log.error({ address: this.#address, event }, 'accepting a connection failed');
     }
+  }
+
+  /** Strangers may knock as often as they like: the log has one line per pause, the counter all of them. */
+  #refused(event: Event): void {
+    this.#settings.counters.refusedHandshakes++;
+    if (this.#refusalTimer !== undefined) return;
+    this.#settings.log.warn({ address: this.#address, event }, 'handshake refused');
+    this.#refusalTimer = timer(() => {
+      this.#refusalTimer = undefined;
+    }, refusalPauseMs);
   }
 
   /** The event says only that somebody left. Many at once become one report, then one per pause. */
@@ -182,8 +195,6 @@ export class ZmqListener implements Listener {
       this.#suspectTimer = undefined;
       if (this.#suspectAgain) this.#report();
     }, suspectPauseMs);
-    // Reading the state makes the socket see the pipes that ended, so that a send now finds out.
-    void this.#socket.writable;
     this.#events.onSuspect?.();
   }
 }

@@ -3,11 +3,13 @@ import { Dealer, type Event, type SocketOptions } from 'zeromq';
 import type { Link, LinkEvents } from '../ports.js';
 import { within } from './accepted.js';
 import { type Address, formatAddress, hostText, isHostName, isIPv6 } from './address.js';
-import { monitorLoop, receiveLoop } from './receive.js';
+import { monitorLoop, type Receiver, receiveLoop } from './receive.js';
 import { lookUp } from './resolve.js';
 import { type Settings, socketOptions } from './settings.js';
 
 const closeGraceMs = 800;
+/** Longer than any socket lives without a connection, in ms. */
+const neverMs = 3_600_000;
 
 interface DialledOptions {
   /** Asked anew for each attempt, so that changed keys count from the next one. */
@@ -29,6 +31,7 @@ export class DialledLink implements Link {
   readonly #more: DialledOptions;
   readonly #ending = new Set<Promise<unknown>>();
   #socket: Dealer | undefined;
+  #receiver: Receiver | undefined;
   #up = false;
   #closed = false;
   #draining = false;
@@ -94,10 +97,12 @@ export class DialledLink implements Link {
     const settings = this.#settings;
     const socket = new Dealer({
       ...socketOptions(settings),
-      immediate: true,
       ipv6,
-      // Polled sockets hear of no failed attempt, so there ZeroMQ tries by itself.
-      reconnectInterval: settings.polled ? settings.reconnectMs : -1,
+      // `immediate` throws away what arrived and was not yet read when a connection ends, and so does a reconnect
+      // interval of -1. A polled socket needs it all the same: it hears of no failed attempt and tells a connection
+      // by being writable, so there ZeroMQ tries again by itself.
+      immediate: settings.polled,
+      reconnectInterval: settings.polled ? settings.reconnectMs : neverMs,
       reconnectMaxInterval: settings.polled ? settings.reconnectMaxMs : 0,
       connectTimeout: settings.connectTimeoutMs,
       ...this.#more.security(),
@@ -118,18 +123,15 @@ export class DialledLink implements Link {
       return;
     }
     const link = this;
-    void receiveLoop(
-      socket,
-      {
-        take: (frames) => this.#take(frames),
-        stepEnd: () => this.#events.onStepEnd?.(),
-        tick: () => this.#tick(socket),
-        get ended() {
-          return link.#socket !== socket;
-        },
+    this.#receiver = {
+      take: (frames) => this.#take(frames),
+      stepEnd: () => this.#events.onStepEnd?.(),
+      tick: () => this.#tick(socket),
+      get ended() {
+        return link.#socket !== socket;
       },
-      settings,
-    );
+    };
+    void receiveLoop(socket, this.#receiver, settings);
   }
 
   #take(frames: Buffer[]): number {
@@ -157,8 +159,7 @@ export class DialledLink implements Link {
   }
 
   #connected(socket: Dealer): void {
-    // Reading the state makes the socket take over the pipe, so that the first send finds it.
-    if (this.#up || this.#draining || this.#socket !== socket || !socket.writable) return;
+    if (this.#up || this.#draining || this.#socket !== socket) return;
     clearTimeout(this.#timer);
     this.#up = true;
     this.#attempts = 0;
@@ -178,14 +179,20 @@ export class DialledLink implements Link {
   async #drain(socket: Dealer, reason: string): Promise<void> {
     this.#up = false;
     this.#draining = true;
-    do await nextTurn();
-    while (this.#socket === socket && socket.readable);
+    // The send goes nowhere; it makes a waiting receive look once more.
+    if (!this.#settings.polled) socket.send('').then(undefined, () => {});
+    for (let quiet = 0; quiet < 2 && this.#socket === socket; ) {
+      await nextTurn();
+      quiet = this.#settings.polled || this.#receiver?.waiting ? quiet + 1 : 0;
+    }
     this.#draining = false;
     if (this.#socket === socket) this.#ended(socket, reason, true);
   }
 
   #ended(socket: Dealer, reason: string, wasUp: boolean): void {
     this.#socket = undefined;
+    // What waits in it was meant for the lost connection.
+    socket.linger = 0;
     socket.close();
     const refused = reason === 'handshake refused';
     if (refused) this.#settings.counters.refusedHandshakes++;

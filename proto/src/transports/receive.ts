@@ -2,13 +2,15 @@ import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promi
 import type { Dealer, Event, Router } from 'zeromq';
 import type { Settings } from './settings.js';
 
-interface Receiver {
+export interface Receiver {
   /** Takes one message's frames and says how many bytes they had. */
   take(frames: Buffer[]): number;
   /** After each bounded step. */
   stepEnd(): void;
   /** Polled sockets only: before each look at the socket. */
   tick?(): void;
+  /** Set by the loop: it waits for a message that is not there yet. */
+  waiting?: boolean;
   /** True when the owner wants no more; then the loop ends quietly. */
   readonly ended: boolean;
 }
@@ -16,7 +18,12 @@ interface Receiver {
 /** Longest pause of a polled socket that has nothing to read, in ms. */
 const longestPauseMs = 8;
 
-/** Reads a socket in bounded steps until it is closed. Nothing that a receiver throws ends the loop. */
+/**
+ * Reads a socket in bounded steps until it is closed. Nothing that a receiver throws ends the loop.
+ *
+ * While a receive waits, nobody may look at `readable` or `writable`: looking takes the wake-up that the receive waits
+ * for, and it sleeps on beside a full socket. Sending is safe, it looks after the receive itself.
+ */
 export async function receiveLoop(socket: Router | Dealer, receiver: Receiver, settings: Settings): Promise<void> {
   let idleMs = 1;
   while (!receiver.ended) {
@@ -42,7 +49,9 @@ async function step(socket: Router | Dealer, receiver: Receiver, settings: Setti
   let full = false;
   try {
     do {
+      receiver.waiting = true;
       const frames = await socket.receive();
+      receiver.waiting = false;
       if (receiver.ended) return false;
       batches++;
       guarded(settings, () => {

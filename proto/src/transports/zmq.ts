@@ -1,11 +1,19 @@
-import { context, type Dealer, type Router, type SocketOptions } from 'zeromq';
+import { Context, context as shared } from 'zeromq';
 import { TrunklineError } from '../errors.js';
 import type { Link, LinkEvents, Listener, Transport } from '../ports.js';
 import { ZmqListener } from './accepted.js';
 import { type Address, formatAddress, hostText, isHostName, parseAddress } from './address.js';
+import { checkCurve, clientSecurity, KeyGuard, serverSecurity } from './curve.js';
 import { DialledLink } from './dialled.js';
+import { bindIpc, type IpcFile, removeIpc } from './ipc.js';
 import { lookUp } from './resolve.js';
-import { type Settings, settingsOf, type ZmqCounters, type ZmqTransportOptions } from './settings.js';
+import {
+  type CurveOptions,
+  type Settings,
+  settingsOf,
+  type ZmqCounters,
+  type ZmqTransportOptions,
+} from './settings.js';
 
 export { type Address, formatAddress, parseAddress } from './address.js';
 export type { CurveOptions, ZmqCounters, ZmqTransportOptions } from './settings.js';
@@ -21,37 +29,71 @@ export class ZmqTransport implements Transport {
   readonly #settings: Settings;
   readonly #listeners = new Set<ZmqListener>();
   readonly #links = new Set<DialledLink>();
+  #curve: CurveOptions | undefined;
+  #guard: KeyGuard | undefined;
   #closing: Promise<void> | undefined;
 
   /** @throws TrunklineError OPTION_INVALID */
   constructor(options: ZmqTransportOptions = {}) {
+    const { curve, ioThreads } = options;
+    if (curve !== undefined) checkCurve(curve);
+    this.#curve = curve;
+    // Who may come in is asked once per context, so a transport that decides it has one of its own.
+    const context = curve?.allowedKeys === undefined ? shared : new Context();
     this.#settings = settingsOf(options, context);
     try {
       if (context.maxSockets < maxSockets) context.maxSockets = maxSockets;
-      if (options.ioThreads !== undefined) context.ioThreads = options.ioThreads;
+      if (ioThreads !== undefined) context.ioThreads = ioThreads;
     } catch (error) {
       this.#settings.log.debug({ error }, 'the ZeroMQ context is in use and keeps its settings');
     }
+    if (curve?.allowedKeys !== undefined) this.#guard = new KeyGuard(this.#settings, curve.allowedKeys);
   }
 
   get counters(): Readonly<ZmqCounters> {
     return this.#settings.counters;
   }
 
+  /**
+   * Changes keys while running. Connections that stand stay; the allowed keys and the client's keys count from the next
+   * handshake, the listener's own pair from the next `listen`.
+   * @throws TrunklineError OPTION_INVALID, also when it would switch CURVE or the list of allowed keys on or off
+   */
+  setCurve(curve: CurveOptions): void {
+    checkCurve(curve);
+    if (this.#curve === undefined || (curve.allowedKeys === undefined) !== (this.#guard === undefined)) {
+      throw new TrunklineError('OPTION_INVALID', 'CURVE and its allowed keys are switched on when a transport is made');
+    }
+    this.#curve = curve;
+    if (this.#guard !== undefined) this.#guard.allowed = new Set(curve.allowedKeys);
+  }
+
   async listen(address: string, events: LinkEvents): Promise<Listener> {
     const target = parseAddress(address, { listen: true });
     this.#assertOpen();
     const endpoint = await endpointOf(target, address);
-    const listener = new ZmqListener(address, events, this.#settings, this.#serverOptions(endpoint));
+    this.#assertOpen();
+    this.#guard?.start();
+    const listener = new ZmqListener(address, events, this.#settings, {
+      ipv6: endpoint.startsWith('tcp://['),
+      ...(this.#curve === undefined ? {} : serverSecurity(this.#curve)),
+    });
     this.#listeners.add(listener);
+    let file: IpcFile | undefined;
+    const release = async () => {
+      this.#listeners.delete(listener);
+      if (file !== undefined) await removeIpc(file);
+    };
     try {
-      const bound = await listener.start(endpoint);
-      listener.serve(boundAddress(target, bound), async () => {
-        this.#listeners.delete(listener);
-      });
+      let bound: string;
+      if (target.scheme === 'ipc') ({ bound, file } = await bindIpc(target.path, () => listener.start(endpoint)));
+      else bound = await listener.start(endpoint);
+      this.#assertOpen();
+      listener.serve(boundAddress(target, bound), release);
       return listener;
     } catch (error) {
-      this.#listeners.delete(listener);
+      await listener.close();
+      await release();
       throw listenError(address, error);
     }
   }
@@ -59,8 +101,9 @@ export class ZmqTransport implements Transport {
   dial(address: string, events: LinkEvents): Link {
     const target = parseAddress(address);
     this.#assertOpen();
+    if (this.#curve !== undefined) clientSecurity(this.#curve, address);
     const link = new DialledLink(target, events, this.#settings, {
-      security: () => this.#clientOptions(),
+      security: () => (this.#curve === undefined ? {} : clientSecurity(this.#curve, address)),
       gone: (closed) => this.#links.delete(closed),
     });
     this.#links.add(link);
@@ -79,14 +122,7 @@ export class ZmqTransport implements Transport {
       ...[...this.#listeners].map((listener) => listener.close()),
       ...[...this.#links].map((link) => link.closed()),
     ]);
-  }
-
-  #serverOptions(endpoint: string): SocketOptions<Router> {
-    return { ipv6: endpoint.startsWith('tcp://[') };
-  }
-
-  #clientOptions(): SocketOptions<Dealer> {
-    return {};
+    this.#guard?.close();
   }
 
   #assertOpen(): void {
