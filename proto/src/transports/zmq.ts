@@ -15,7 +15,9 @@ import {
   type ZmqTransportOptions,
 } from './settings.js';
 
+export { curveKeyPair } from 'zeromq';
 export { type Address, formatAddress, parseAddress } from './address.js';
+export { z85 } from './curve.js';
 export type { CurveOptions, ZmqCounters, ZmqTransportOptions } from './settings.js';
 
 /** Three ZeroMQ sockets stand behind a listener or a dialled link; the default of 1023 is soon reached. */

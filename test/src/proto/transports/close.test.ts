@@ -1,0 +1,218 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { Worker } from 'node:worker_threads';
+import { ZmqTransport } from '@trunkline/proto/zmq';
+import { until } from '../../support/wait.js';
+import { echo, folder, numbered, Record, transport } from './record.js';
+
+test('F27: close resolves in every state, also twice at once', async (t) => {
+  const server = new Record();
+  const { address } = await transport(t).listen('tcp://127.0.0.1:0', server);
+  const silent = createServer(() => {});
+  silent.listen(0, '127.0.0.1');
+  await until(() => silent.listening, 'the silent one listens');
+  t.after(() => silent.close());
+  const silentAddress = `tcp://127.0.0.1:${(silent.address() as { port: number }).port}`;
+  const place = await folder(t);
+
+  await new ZmqTransport().close();
+  for (const target of [
+    address,
+    silentAddress,
+    'tcp://127.0.0.1:1',
+    'tcp://no-such-host.invalid:1',
+    `ipc://${place}/x`,
+  ]) {
+    const zmq = new ZmqTransport();
+    const client = new Record();
+    const link = zmq.dial(target, client);
+    link.send(numbered(1));
+    await Promise.all([zmq.close(), zmq.close()]);
+    await zmq.close();
+    link.send(numbered(2));
+    link.close();
+    assert.deepEqual(client.told, [], target);
+    assert.throws(() => zmq.dial(target, client), { code: 'CLOSED' });
+    await assert.rejects(zmq.listen('tcp://127.0.0.1:0', server), { code: 'CLOSED' });
+  }
+});
+
+test('close while listening begins: the call is refused and nothing is left', async (t) => {
+  const place = await folder(t);
+  for (const address of ['tcp://127.0.0.1:0', 'tcp://localhost:0', `ipc://${join(place, 'main')}`]) {
+    const zmq = new ZmqTransport();
+    const outcome = assert.rejects(zmq.listen(address, new Record()), { code: 'CLOSED' });
+    await zmq.close();
+    await outcome;
+  }
+  await transport(t).listen(`ipc://${join(place, 'main')}`, new Record());
+});
+
+test('no event comes after close, and sends after it are dropped', async (t) => {
+  const server = new Record();
+  server.handle = echo;
+  const listening = transport(t);
+  const listener = await listening.listen('tcp://127.0.0.1:0', server);
+  const client = new Record();
+  const zmq = transport(t);
+  const link = zmq.dial(listener.address, client);
+  await until(() => client.up, 'the link is up');
+  client.handle = (from) => {
+    from.close();
+    from.close();
+  };
+  for (let i = 0; i < 100; i++) link.send(numbered(i));
+  await until(() => client.batches.length > 0 && server.batches.length === 100, 'batches passed');
+  await zmq.close();
+  assert.equal(client.batches.length, 1);
+  assert.deepEqual(client.told, ['up']);
+  const [peer] = server.links;
+  await listener.close();
+  peer!.send(numbered(1));
+  peer!.close();
+  await listener.close();
+  assert.deepEqual(
+    server.told.filter((told) => told !== 'down: unreachable'),
+    [],
+  );
+});
+
+test('an address is free again once its listener is closed', async (t) => {
+  const zmq = transport(t);
+  let address = 'tcp://127.0.0.1:0';
+  for (let round = 0; round < 10; round++) {
+    const listener = await zmq.listen(address, new Record());
+    address = listener.address;
+    await listener.close();
+  }
+});
+
+const script = (body: string) => `
+  import { ZmqTransport } from '@trunkline/proto/zmq';
+  const [address] = process.argv.slice(1);
+  const events = { onBatch() {}, onUp() { up(); } };
+  let up;
+  const isUp = new Promise((resolve) => { up = resolve; });
+  const transport = new ZmqTransport();
+  ${body}`;
+
+const endings: [string, string][] = [
+  ['a link to nobody, closed at once', `transport.dial('tcp://127.0.0.1:1', events); await transport.close();`],
+  [
+    'a link to nobody, closed later',
+    `transport.dial('tcp://127.0.0.1:1', events); setTimeout(() => transport.close(), 50);`,
+  ],
+  ['a link that was up', 'transport.dial(address, events); await isUp; await transport.close();'],
+  ['one link closed by itself', 'const link = transport.dial(address, events); await isUp; link.close();'],
+  ['a listener', `await transport.listen('tcp://127.0.0.1:0', events); await transport.close();`],
+  ['nothing', ''],
+];
+
+function run(t: TestContext, body: string, ...words: string[]) {
+  const child = spawn(
+    process.execPath,
+    ['--unhandled-rejections=strict', '--input-type=module', '-e', script(body), ...words],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  );
+  t.after(() => child.kill('SIGKILL'));
+  return child;
+}
+
+test('F28: a closed transport keeps no process alive', async (t) => {
+  const { address } = await transport(t).listen('tcp://127.0.0.1:0', new Record());
+  for (const [what, body] of endings) {
+    const child = run(t, body, address);
+    const [code, signal] = await once(child, 'exit');
+    assert.deepEqual([code, signal], [0, null], what);
+  }
+});
+
+test('F101: what was sent leaves even when the process ends right after close', async (t) => {
+  const server = new Record();
+  const { address } = await transport(t).listen('tcp://127.0.0.1:0', server);
+  const child = run(
+    t,
+    `const link = transport.dial(address, events); await isUp;
+     for (let i = 0; i < 100; i++) link.send(new Uint8Array(10000));
+     await transport.close(); process.exit(0);`,
+    address,
+  );
+  await once(child, 'exit');
+  await until(() => server.batches.length === 100, 'all arrived');
+});
+
+test('F37: a worker that is terminated with a link and a listener leaves the process alive', async (t) => {
+  const server = new Record();
+  server.handle = echo;
+  const listening = transport(t);
+  const { address } = await listening.listen('tcp://127.0.0.1:0', server);
+  for (let round = 0; round < 3; round++) {
+    const worker = new Worker(
+      `const { parentPort, workerData } = require('node:worker_threads');
+       import('@trunkline/proto/zmq').then(async ({ ZmqTransport }) => {
+         const transport = new ZmqTransport();
+         await transport.listen('tcp://127.0.0.1:0', { onBatch() {} });
+         const link = transport.dial(workerData, {
+           onUp() { link.send(new Uint8Array(1000)); },
+           onBatch() { parentPort.postMessage('echo'); },
+         });
+       });`,
+      { eval: true, workerData: address },
+    );
+    await once(worker, 'message');
+    await worker.terminate();
+    await until(() => server.suspects > round, 'the listener heard that somebody left');
+    const link = server.links[round]!;
+    await until(() => {
+      link.send(numbered(1));
+      return server.told.length > round;
+    }, 'the peer is gone');
+    const client = new Record();
+    const own = listening.dial(address, client);
+    await until(() => client.up, 'the process goes on');
+    own.close();
+  }
+});
+
+test('in a worker a link comes up, goes down, comes back and closes', async (t) => {
+  const address = await freeAddress(t);
+  const worker = new Worker(
+    `const { parentPort, workerData } = require('node:worker_threads');
+     import('@trunkline/proto/zmq').then(({ ZmqTransport }) => {
+       const transport = new ZmqTransport({ reconnectMs: 5, reconnectMaxMs: 20 });
+       const say = (text) => parentPort.postMessage(text);
+       const link = transport.dial(workerData, {
+         onUp() { say('up'); link.send(Buffer.from('hello')); },
+         onDown(_link, reason) { say('down: ' + reason); },
+         onBatch(_link, batch) { say(Buffer.from(batch).toString()); },
+       });
+       parentPort.once('message', () => transport.close().then(() => say('closed')));
+     });`,
+    { eval: true, workerData: address },
+  );
+  t.after(() => worker.terminate());
+  const said: string[] = [];
+  worker.on('message', (text) => said.push(text));
+  for (let round = 1; round <= 2; round++) {
+    const server = new Record();
+    server.handle = echo;
+    const peer = transport(t);
+    await peer.listen(address, server);
+    await until(() => said.filter((text) => text === 'hello').length === round, 'the echo is there');
+    await peer.close();
+    await until(() => said.filter((text) => text.startsWith('down')).length === round, 'the link is down');
+  }
+  worker.postMessage('close');
+  await once(worker, 'exit');
+  assert.deepEqual(said, [...Array(2).fill(['up', 'hello', 'down: connection lost']).flat(), 'closed']);
+});
+
+async function freeAddress(t: TestContext): Promise<string> {
+  const listener = await transport(t).listen('tcp://127.0.0.1:0', new Record());
+  await listener.close();
+  return listener.address;
+}
