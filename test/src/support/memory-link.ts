@@ -168,8 +168,9 @@ export class MemoryNetwork implements Transport {
     this.listeners.set(address, events);
     for (const { link } of this.at(address)) this.connect(link, address);
     const close = async () => {
-      this.cut(address);
       this.listeners.delete(address);
+      // what was sent before still arrives
+      this.world.later(() => this.cut(address));
     };
     return { address, close };
   }

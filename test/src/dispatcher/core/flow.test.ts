@@ -155,7 +155,7 @@ test('a message larger than a subscriber takes is a gap for it alone', async () 
 test('group: each response goes to one member, the one with the least outstanding', async () => {
   const world = await DispatcherWorld.start([{ code: 100, providers: 'dynamic' }]);
   const provider = await world.provider(100);
-  const window = { receiveWindow: 8 * KIB };
+  const window = { receiveWindow: 4 * KIB };
   const members = [await world.peer(window), await world.peer(window), await world.peer(window)];
   for (const member of members) member.request(100, 1, { returnHandler: 'group', group: 'g' });
   await world.settle();
