@@ -186,6 +186,7 @@ test('a malformed batch is dropped whole, counted by reason, and disturbs nobody
   for (const batch of [bad, new Uint8Array(0), new Uint8Array(1), new Uint8Array(5).fill(255)]) {
     stranger.send(batch);
     provider.session.link.send(batch);
+    await made.settle();
   }
   await made.settle();
   provider.respond(request!, 'fine');
