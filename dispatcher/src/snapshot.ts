@@ -12,7 +12,9 @@ export function sendSnapshot(stream: Stream, member: Member, request: number, st
   const { code, generation, sequence, epoch, kept } = stream;
   const header = { code, line: lane.line, generation, sequence };
   const wanted = kept !== undefined && start.from !== payload.StartFrom.LIVE && firstEnough(member);
-  const resuming = start.from === payload.StartFrom.AFTER && sameBytes(start.epoch, epoch);
+  // without an epoch the reader means the present history, whichever that is
+  const known = start.epoch.length === 0 || sameBytes(start.epoch, epoch);
+  const resuming = start.from === payload.StartFrom.AFTER && known;
   const after = resuming ? start.sequence : 0;
   // what a resumed reader can no longer have: all since then, or what the bound of the history dropped
   const missing = resuming ? (wanted ? kept.dropped : sequence) : 0;

@@ -46,9 +46,9 @@ const MAX_U32 = 0xffffffff;
 const overflows: readonly unknown[] = ['dropOldest', 'latest', 'disconnect', 'block'];
 const nothing = new Uint8Array(0);
 
-/** @throws TrunklineError OPTION_INVALID */
+/** Code 0 is the dispatcher itself. @throws TrunklineError OPTION_INVALID */
 export function checkCode(code: unknown): number {
-  return integer('code', code, 1, MAX_U32);
+  return integer('code', code, 0, MAX_U32);
 }
 
 /** @throws TrunklineError OPTION_INVALID */
