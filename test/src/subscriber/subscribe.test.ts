@@ -66,7 +66,7 @@ test('bad options are coded errors at once', async () => {
     }
     return undefined;
   };
-  for (const bad of [0, -1, 1.5, 2 ** 32, Number.NaN, '7' as never]) {
+  for (const bad of [-1, 1.5, 2 ** 32, Number.NaN, '7' as never]) {
     assert.equal(
       code(() => client.subscribe(bad)),
       'OPTION_INVALID',
