@@ -65,7 +65,8 @@ function matches(text: Evaluate, argument: ASTNode): Evaluate {
   }
   return unary(text, (value, frame) => {
     if (typeof value !== 'string') return FAILED;
-    frame.spend(Math.floor((value.length * pattern.size) / 256));
+    // the worst case: every step of the pattern looked at for every character
+    frame.spend(Math.floor((value.length * pattern.size) / 64));
     return pattern.test(value);
   });
 }
