@@ -26,6 +26,8 @@ export type Handler = (subscription: Subscription) => unknown;
 export interface RespondOptions extends Partial<Meta> {
   /** The stream completes with this response (rule 10). */
   readonly final?: boolean;
+  /** The body, a string or bytes, is JSON already; it is sent as it is and marked so. */
+  readonly json?: boolean;
 }
 
 export interface EndOptions {
@@ -240,7 +242,7 @@ export class ProviderSubscription implements Subscription {
   respond(body?: unknown, options: RespondOptions = NO_OPTIONS): boolean {
     if (this.state === 'over') return false;
     const final = options.final === true;
-    this.header.flags = final ? Flag.FINAL : 0;
+    this.header.flags = (final ? Flag.FINAL : 0) | (options.json === true ? Flag.JSON : 0);
     if (this.state === 'starting') {
       // a body that cannot be sent must still be able to refuse
       this.peer.check(body, options);

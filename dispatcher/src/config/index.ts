@@ -2,6 +2,6 @@ export { type CheckedFile, checkFiles, formatChecks } from './check.js';
 export type * from './input.js';
 export { builtInReturnHandlers, builtInSendHandlers, serviceDefaults, sessionDefaults } from './input.js';
 export { type LoadedConfiguration, maxFileBytes, parseConfiguration, readConfiguration } from './load.js';
-export { ConfigurationError, type ConfigurationProblem, formatProblem } from './problems.js';
+export { ConfigurationError, type ConfigurationProblem, closest, formatProblem } from './problems.js';
 export type { RuleOptions } from './rules.js';
 export { configurationSchema } from './schema.js';

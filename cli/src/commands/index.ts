@@ -1,0 +1,22 @@
+import type { Command } from '../command.js';
+import { kick, providers, services, sessions, status, streams } from './admin.js';
+import { check } from './check.js';
+import { dispatcher } from './dispatcher.js';
+import { provide } from './provide.js';
+import { request } from './request.js';
+import { sub } from './sub.js';
+
+/** In the order of the help. */
+export const commands: readonly Command[] = [
+  dispatcher,
+  check,
+  sub,
+  request,
+  provide,
+  status,
+  services,
+  streams,
+  sessions,
+  providers,
+  kick,
+];
