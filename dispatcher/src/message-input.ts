@@ -1,5 +1,5 @@
 import { bodyStart, decodeMeta, Flag, metaStart, OFFSET, readU32 } from '@trunkline/proto';
-import type { FilterInput } from './filters/index.js';
+import { type FilterInput, parseJsonBody } from './filters/index.js';
 
 /** What filters see of a message, or undefined where its meta cannot be read. The body is parsed when one looks at it. */
 export function readInput(buffer: Uint8Array, at: number): FilterInput | undefined {
@@ -9,8 +9,6 @@ export function readInput(buffer: Uint8Array, at: number): FilterInput | undefin
     return undefined;
   }
 }
-
-const text = new TextDecoder('utf-8', { fatal: true });
 
 class MessageInput implements FilterInput {
   readonly tag: string;
@@ -40,10 +38,6 @@ class MessageInput implements FilterInput {
   private parse(): unknown {
     const { buffer, at } = this;
     if ((buffer[at + OFFSET.flags]! & Flag.JSON) === 0) return undefined;
-    try {
-      return JSON.parse(text.decode(buffer.subarray(bodyStart(buffer, at), at + readU32(buffer, at))));
-    } catch {
-      return undefined;
-    }
+    return parseJsonBody(buffer.subarray(bodyStart(buffer, at), at + readU32(buffer, at)));
   }
 }

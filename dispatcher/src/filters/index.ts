@@ -10,3 +10,4 @@ export {
   type Predicate,
 } from './filter.js';
 export { FilterIndex } from './filter-index.js';
+export { parseJsonBody } from './json-body.js';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FilterCompiler, type FilterInput } from '@trunkline/dispatcher';
+import { FilterCompiler, type FilterInput, parseJsonBody } from '@trunkline/dispatcher';
 import { type AttributeValue, decodeMeta, encodeMeta, TrunklineError } from '@trunkline/proto';
 import fc from 'fast-check';
 import { fuzzFilter, seededRandom } from '../../fuzz/filter.js';
@@ -213,6 +213,27 @@ test('numbers compare by value across int, uint and double', () => {
     'exists([5][dyn(0.5)])': false,
     'exists([5][dyn(0.0)]) && exists([5][dyn(0u)])': true,
   });
+});
+
+test('integers of a JSON body are exact', () => {
+  const read = (json: string) => parseJsonBody(new TextEncoder().encode(json));
+  const body = read(
+    '{"id": 9007199254740993, "u": 18446744073709551615, "s": "9007199254740993", "d": 1234567890.12345678901}',
+  );
+  check(input({ body }), {
+    'body.id == 9007199254740993': true,
+    'body.id == 9007199254740992': false,
+    'body.id + 1 == 9007199254740994': true,
+    'body.u == 18446744073709551615u': true,
+    'body.s == "9007199254740993"': true,
+    'body.d > 1234567890': true,
+  });
+  assert.deepEqual(read('[1, 2.5, null]'), [1, 2.5, null]);
+  assert.deepEqual(read('[-9223372036854775808]'), [-(2n ** 63n)]);
+  for (const wrong of ['', '{', '[9007199254740993', '01234567890123456']) assert.equal(read(wrong), undefined, wrong);
+  assert.equal(parseJsonBody(Uint8Array.of(255)), undefined);
+  const deep = read(`${'['.repeat(100)}9007199254740993${']'.repeat(100)}`);
+  assert.deepEqual((deep as unknown[]).flat(100), [9007199254740992]);
 });
 
 test('arithmetic is exact for integers and fails beyond 64 bits; a double makes a double', () => {
