@@ -46,7 +46,8 @@ export class DialledLink implements Link {
     this.#events = events;
     this.#settings = settings;
     this.#more = more;
-    void this.#dial();
+    // Later, so that no event comes before the caller has its link.
+    queueMicrotask(() => void this.#dial());
   }
 
   send(batch: Uint8Array): void {
@@ -78,6 +79,7 @@ export class DialledLink implements Link {
   }
 
   async #dial(): Promise<void> {
+    if (this.#closed) return;
     const target = this.#target;
     if (target.scheme === 'ipc') return this.#connect(formatAddress(target), false);
     let host = target.host;
