@@ -1,6 +1,6 @@
 import { type Event, Router, type SocketOptions } from 'zeromq';
 import type { Link, LinkEvents, Listener } from '../ports.js';
-import { monitorLoop, receiveLoop } from './receive.js';
+import { ended, monitorLoop, receiveLoop } from './receive.js';
 import { type Settings, socketOptions } from './settings.js';
 
 /** After a lost connection: how long until the pipe is surely gone too, and how long until the next report, in ms. */
@@ -8,8 +8,6 @@ const suspectDelayMs = 20;
 const suspectPauseMs = 100;
 /** Between two lines of the log about refused handshakes, in ms. */
 const refusalPauseMs = 1000;
-/** How much longer than its linger a closed socket may take to be gone, in ms. */
-const closeGraceMs = 800;
 
 /**
  * A routing id as a key. Those that our socket chose are a zero byte and a u32; any other was chosen by the client, is
@@ -113,7 +111,7 @@ export class ZmqListener implements Listener {
     clearTimeout(this.#refusalTimer);
     for (const link of [...this.#links.values()]) link.close();
     this.#socket.close();
-    await within(this.#gone, this.#settings.lingerMs + closeGraceMs);
+    await ended(this.#gone, this.#settings);
     await this.#release();
   }
 
@@ -201,14 +199,4 @@ export class ZmqListener implements Listener {
 
 function timer(action: () => void, delayMs: number): NodeJS.Timeout {
   return setTimeout(action, delayMs).unref();
-}
-
-/** Waits for a promise, but no longer than so many ms. */
-export async function within(promise: Promise<unknown>, limitMs: number): Promise<void> {
-  let limit: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    limit = setTimeout(resolve, limitMs);
-  });
-  await Promise.race([promise, late]);
-  clearTimeout(limit);
 }

@@ -1,13 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Dealer, type Event, type SocketOptions } from 'zeromq';
 import type { Link, LinkEvents } from '../ports.js';
-import { within } from './accepted.js';
 import { type Address, formatAddress, hostText, isHostName, isIPv6 } from './address.js';
-import { monitorLoop, type Receiver, receiveLoop } from './receive.js';
+import { ended, monitorLoop, type Receiver, receiveLoop } from './receive.js';
 import { lookUp } from './resolve.js';
 import { type Settings, socketOptions } from './settings.js';
 
-const closeGraceMs = 800;
 /** Longer than any socket lives without a connection, in ms. */
 const neverMs = 3_600_000;
 
@@ -75,7 +73,7 @@ export class DialledLink implements Link {
 
   /** Resolves when nothing of the link is left, also of its earlier sockets. */
   async closed(): Promise<void> {
-    await within(Promise.all(this.#ending), this.#settings.lingerMs + closeGraceMs);
+    await ended(Promise.all(this.#ending), this.#settings);
   }
 
   async #dial(): Promise<void> {

@@ -96,3 +96,16 @@ export async function monitorLoop(socket: Router | Dealer, settings: Settings, o
     if (count % 64 === 0) await nextTurn();
   }
 }
+
+/** How much longer than its linger a closed socket may take to be gone, in ms. */
+const closeGraceMs = 800;
+
+/** Waits until closed sockets are gone, but no longer than they may need: closing never hangs. */
+export async function ended(gone: Promise<unknown>, settings: Settings): Promise<void> {
+  let limit: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    limit = setTimeout(resolve, settings.lingerMs + closeGraceMs);
+  });
+  await Promise.race([gone, late]);
+  clearTimeout(limit);
+}
