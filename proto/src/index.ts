@@ -5,6 +5,7 @@ export * from './flusher.js';
 export * from './header.js';
 export * from './message.js';
 export * from './meta.js';
+export * from './meta-writer.js';
 export * from './outgoing.js';
 export * from './params.js';
 export * as payload from './payload.js';

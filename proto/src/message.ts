@@ -11,6 +11,7 @@ import {
   writeHeader,
 } from './header.js';
 import { decodeMeta, EMPTY_META, encodeMeta, type Meta } from './meta.js';
+import { MetaWriter } from './meta-writer.js';
 import { isWellFormed } from './text.js';
 
 const NOTHING = new Uint8Array(0);
@@ -21,10 +22,8 @@ const jsonText = new TextDecoder('utf-8', { fatal: true });
 
 /** Strings whose UTF-8 surely fits are encoded here, so that a message allocates nothing of its own. */
 const SCRATCH_BYTES = 65536;
-/** Below this a loop beats the call into the runtime. */
-const SHORT = 128;
-/** Metas of a lone key that are kept encoded. */
-const KEPT_KEYS = 1024;
+/** Up to here a loop beats the call into the runtime. */
+const SHORT = 16;
 
 /**
  * Encodes meta and body of one message after the other. A body is nothing (undefined), bytes (as they are), a string
@@ -39,7 +38,7 @@ export class MessageEncoder {
   /** The body as bytes, or undefined: then it is in the scratch. */
   private body: Uint8Array | undefined = NOTHING;
   private readonly scratch = new Uint8Array(SCRATCH_BYTES);
-  private readonly keys = new Map<string, Uint8Array>();
+  private readonly metas = new MetaWriter();
 
   /**
    * Returns the bytes of meta and body together; `write` writes them, until the next `encode`.
@@ -48,9 +47,7 @@ export class MessageEncoder {
   encode(body: unknown, meta: Partial<Meta> = EMPTY_META): number {
     // the application's own code (toJSON, getters) runs before anything is kept here: it may encode something itself
     const content = typeof body === 'string' || body === undefined ? body : (asBytes(body) ?? toJson(body));
-    const metaBytes = this.metaBytes(meta);
-    this.meta = metaBytes;
-    this.metaLength = metaBytes.length;
+    this.encodeMeta(meta);
     this.flags = typeof content === 'string' && content !== body ? Flag.JSON : 0;
     if (typeof content === 'string') this.takeText(content);
     else this.take(content ?? NOTHING);
@@ -71,39 +68,24 @@ export class MessageEncoder {
 
   private takeText(text: string): void {
     const { length } = text;
-    this.body = undefined;
-    this.bodyLength = length;
-    if (length <= SHORT && writeAscii(text, this.scratch)) return;
-    if (!isWellFormed(text)) throw new TrunklineError('BODY_INVALID', 'text with half a surrogate pair');
     if (length > SCRATCH_BYTES / 3) {
       this.take(encoder.encode(text));
-      return;
+    } else {
+      this.body = undefined;
+      this.bodyLength = encoder.encodeInto(text, this.scratch).written;
     }
-    this.bodyLength = encoder.encodeInto(text, this.scratch).written;
+    // ASCII is as long as its text; anything else may be ill-formed
+    if (this.bodyLength !== length && !isWellFormed(text)) {
+      throw new TrunklineError('BODY_INVALID', 'text with half a surrogate pair');
+    }
   }
 
-  private metaBytes(meta: Partial<Meta>): Uint8Array {
-    const { tag, key, attrs, contentType } = meta;
-    if (tag || attrs !== undefined || contentType || typeof key !== 'string') return encodeMeta(meta);
-    if (key === '') return NOTHING;
-    let bytes = this.keys.get(key);
-    if (bytes === undefined) {
-      bytes = encodeMeta(meta);
-      if (this.keys.size >= KEPT_KEYS) this.keys.clear();
-      this.keys.set(key, bytes);
-    }
-    return bytes;
+  private encodeMeta(meta: Partial<Meta>): void {
+    const length = this.metas.write(meta);
+    const bytes = length < 0 ? encodeMeta(meta) : this.metas.bytes;
+    this.meta = bytes;
+    this.metaLength = length < 0 ? bytes.length : length;
   }
-}
-
-/** False when the text is not ASCII; what was written then does not count. */
-function writeAscii(text: string, target: Uint8Array): boolean {
-  for (let index = 0; index < text.length; index++) {
-    const unit = text.charCodeAt(index);
-    if (unit > 127) return false;
-    target[index] = unit;
-  }
-  return true;
 }
 
 function copy(from: Uint8Array, length: number, target: Uint8Array, at: number): void {

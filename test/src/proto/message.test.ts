@@ -3,11 +3,14 @@ import { test } from 'node:test';
 import {
   DataMessage,
   decodeJson,
+  decodeMeta,
   encodeBody,
   encodeMessage,
+  encodeMeta,
   Flag,
   MessageEncoder,
   type Meta,
+  MetaWriter,
   TrunklineError,
   Type,
 } from '@trunkline/proto';
@@ -48,7 +51,7 @@ test('the header fields of a message are read where it begins', () => {
   );
 });
 
-test('meta stands between header and body, cached keys and full metas alike', () => {
+test('meta stands between header and body', () => {
   const encoder = new MessageEncoder();
   for (const meta of [{ key: 'ACME' }, { key: 'ACME' }, { key: '' }, { tag: 't', attrs: { a: 1 } }, {}]) {
     const target = new Uint8Array(encoder.encode('body', meta));
@@ -89,4 +92,62 @@ test('any text and any JSON value survives, short or long', () => {
     }),
   );
   assert.equal(read('é'.repeat(50000)).text(), 'é'.repeat(50000));
+});
+
+test('the quick way to write a meta gives the bytes of the other one', () => {
+  const writer = new MetaWriter();
+  const text = fc.oneof(fc.string({ maxLength: 60 }), fc.string({ unit: 'binary', maxLength: 5 }));
+  const number = fc.oneof(
+    fc.maxSafeInteger(),
+    fc.integer(),
+    fc.double(),
+    fc.constantFrom(0, -0, 127, 128, -1, 2 ** 53),
+  );
+  const value = fc.oneof(
+    text,
+    number,
+    fc.boolean(),
+    fc.bigInt({ min: 0n, max: 99n }),
+    fc.uint8Array(),
+    fc.constant(null),
+  );
+  const attrs = fc.dictionary(text, value as fc.Arbitrary<never>, { maxKeys: 60 });
+  const metas = fc.record({ tag: text, key: text, contentType: text, attrs }, { requiredKeys: [] });
+  let quick = 0;
+  fc.assert(
+    fc.property(metas, (meta) => {
+      const length = writer.write(meta as Partial<Meta>);
+      if (length < 0) return;
+      quick++;
+      assert.deepEqual(writer.bytes.slice(0, length), new Uint8Array(encodeMeta(meta as Partial<Meta>)));
+    }),
+    { numRuns: 500 },
+  );
+  assert.ok(quick > 20);
+  for (let count = 0; count < 120; count++) {
+    const many = Object.fromEntries(
+      Array.from({ length: count }, (_, index) => [`attribute-${index}`, 'x'.repeat(48)]),
+    );
+    const message = read('body', { attrs: many });
+    assert.deepEqual([{ ...message.attrs }, message.text()], [many, 'body']);
+  }
+});
+
+test('attributes may send a message while they are read', () => {
+  const encoder = new MessageEncoder();
+  const inner = new Uint8Array(100);
+  const attrs = {
+    first: 1,
+    get second() {
+      encoder.encode('inner', { key: 'inner' });
+      encoder.write(inner, 0);
+      return 2;
+    },
+  };
+  const bytes = new Uint8Array(encoder.encode('outer', { key: 'outer', attrs }));
+  encoder.write(bytes, 0);
+  const meta = decodeMeta(bytes, 0, encoder.metaLength);
+  assert.deepEqual([meta.key, { ...meta.attrs }], ['outer', { first: 1, second: 2 }]);
+  assert.deepEqual(new TextDecoder().decode(bytes.subarray(encoder.metaLength)), 'outer');
+  assert.equal(decodeMeta(inner, 0, 7).key, 'inner');
 });
