@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { type Event, Router, type SocketOptions } from 'zeromq';
 import type { Link, LinkEvents, Listener } from '../ports.js';
 import { ended, monitorLoop, receiveLoop } from './receive.js';
@@ -15,6 +16,19 @@ const refusalPauseMs = 1000;
  */
 function keyOf(id: Buffer): number | string {
   return id.length === 5 && id[0] === 0 ? id.readUInt32BE(1) : id.toString('latin1');
+}
+
+let scattered = false;
+
+/**
+ * ZeroMQ counts routing ids up from the C library's `rand()`, which starts the same in every process: a stranger could
+ * name the id that comes next as its own, which takes over a peer's place or ends the process. Throwing away some
+ * sockets moves the start. That only raises the price; a port that strangers reach needs CURVE with allowed keys.
+ */
+function scatterRoutingIds(settings: Settings): void {
+  if (scattered) return;
+  scattered = true;
+  for (let left = randomInt(1024); left >= 0; left--) new Router({ context: settings.context, linger: 0 }).close();
 }
 
 class AcceptedLink implements Link {
@@ -69,6 +83,7 @@ export class ZmqListener implements Listener {
     this.#address = address;
     this.#events = events;
     this.#settings = settings;
+    scatterRoutingIds(settings);
     this.#socket = new Router({ ...socketOptions(settings), mandatory: true, handover: true, ...more });
   }
 

@@ -145,6 +145,19 @@ test('F101: what was sent leaves even when the process ends right after close', 
   await until(() => server.batches.length === 100, 'all arrived');
 });
 
+test('the routing ids of two processes do not begin at the same number', async (t) => {
+  const body = `
+    const listener = await transport.listen('tcp://127.0.0.1:0', {
+      onBatch(link) { console.log(link.label.split('#')[1]); transport.close(); },
+    });
+    const link = transport.dial(listener.address, events);
+    await isUp;
+    link.send(new Uint8Array(1));`;
+  const ids = await Promise.all([1, 2, 3].map(async () => String((await once(run(t, body).stdout, 'data'))[0]).trim()));
+  for (const id of ids) assert.match(id, /^00[0-9a-f]{8}$/);
+  assert.ok(new Set(ids).size > 1, ids.join());
+});
+
 test('F37: a worker that is terminated with a link and a listener leaves the process alive', async (t) => {
   const server = new Record();
   server.handle = echo;
