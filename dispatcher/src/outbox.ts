@@ -4,6 +4,9 @@ import type { Hold } from './hold.js';
 import { keyOf } from './kept.js';
 import type { Member } from './member.js';
 
+/** Memory that a received batch may hold however small it is, bytes (ZeroMQ receives into blocks of 8 KiB). */
+const RECEIVE_BLOCK = 16 * 1024;
+
 /** Responses, or one message that is not a response (`count` 0), waiting for credit. */
 interface Entry {
   readonly member: Member;
@@ -148,7 +151,10 @@ export class Outbox {
     this.gapped.add(member);
   }
 
-  /** Keeps a part of a batch without keeping the whole batch alive. */
+  /**
+   * Keeps a part of a batch without keeping the whole batch alive. A small batch is copied too: a transport may have
+   * received it into a larger block of memory.
+   */
   private pushCopy(
     member: Member,
     buffer: Uint8Array,
@@ -157,7 +163,7 @@ export class Outbox {
     count: number,
     hold: Hold | undefined,
   ): Entry {
-    const whole = (end - start) * 2 >= buffer.buffer.byteLength;
+    const whole = (end - start) * 2 >= Math.max(buffer.buffer.byteLength, RECEIVE_BLOCK);
     const entry: Entry = whole
       ? { member, buffer, start, end, count, hold, dead: false }
       : { member, buffer: buffer.slice(start, end), start: 0, end: end - start, count, hold, dead: false };
