@@ -318,9 +318,14 @@ export class Session implements Flushable, TimerOwner {
     this.touch();
   }
 
-  /** Queues a message that spends no credit and is encoded already. */
+  /** Queues a message that is encoded already, at once and in its place. */
   sendEncoded(message: Uint8Array): void {
     if (this.state !== 'open') return;
+    // the receiver gives credit back for every data message, so one that must not wait for credit spends it all the same
+    if (isData(message[OFFSET.type]!)) {
+      this.sendData(message, 0, message.length, 1);
+      return;
+    }
     this.outgoing.append(message, 0, message.length);
     this.messagesOut++;
     this.touch();
