@@ -8,6 +8,7 @@ import {
   type Random,
   type SessionContext,
   type SessionLimits,
+  Timer,
   Timers,
   type Transport,
   TrunklineError,
@@ -38,11 +39,21 @@ export class MemoryWorld {
   readonly clock: Clock = { now: () => this.time };
   readonly timers = new Timers(this.clock);
   readonly random = new SeededRandom();
+  /** How long a batch is under way, ms of the virtual clock. */
+  latency = 0;
+  /** Hears of every batch as it is sent, with the label of the end that sends it. */
+  tap: (label: string, batch: Uint8Array) => void = () => {};
   private queue: (() => void)[] = [];
   private processes = 0;
 
   later(run: () => void): void {
     this.queue.push(run);
+  }
+
+  /** Runs when a batch that is sent now arrives. */
+  arrive(run: () => void): void {
+    if (this.latency === 0) this.later(run);
+    else this.timers.start(new Timer({ onTimer: run }), this.latency);
   }
 
   /** What one process gives its sessions; each call is a process of its own. */
@@ -108,7 +119,8 @@ export class MemoryLink implements Link {
     if (peer === undefined || this.deaf) return;
     this.sent++;
     const copy = batch.slice();
-    this.world.later(() => {
+    this.world.tap(this.label, copy);
+    this.world.arrive(() => {
       if (peer.peer === this) peer.receive(copy);
     });
   }
