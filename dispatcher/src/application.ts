@@ -1,4 +1,4 @@
-import { HEADER_BYTES, OFFSET, readU32, writeHeader } from '@trunkline/proto';
+import { HEADER_BYTES, OFFSET, readU32, type Session, writeHeader } from '@trunkline/proto';
 import type { ApplicationContext, ApplicationMessage } from './handlers.js';
 import type { Peer } from './peer.js';
 import { bodyOf, messageEnd } from './provider-messages.js';
@@ -19,17 +19,24 @@ export function applicationMessage(
   return {
     message,
     context: {
-      reply: (replyType, body) => sendData(peer, replyType, code, line, body),
+      reply: (replyType, body) => answer(peer, replyType, code, line, body),
       forward: () => forward(registry, message),
     },
   };
 }
 
-function sendData(peer: Peer, type: number, code: number, line: number, body: Uint8Array): void {
+function answer(peer: Peer, type: number, code: number, line: number, body: Uint8Array): boolean {
   const bytes = new Uint8Array(HEADER_BYTES + body.length);
   writeHeader(bytes, 0, bytes.length, { type, code, line });
   bytes.set(body, HEADER_BYTES);
-  peer.session.sendData(bytes, 0, bytes.length, 1);
+  return sendIfRoom(peer.session, bytes);
+}
+
+/** Nothing holds application messages back, so one that its receiver has no room for is not sent (PROTOCOL.md M-82). */
+function sendIfRoom(session: Session, message: Uint8Array): boolean {
+  if (session.credit <= 0 || message.length > session.peerMaxMessage) return false;
+  session.sendData(message, 0, message.length, 1);
+  return true;
 }
 
 function forward(registry: Registry, { code, bytes }: ApplicationMessage): number {
@@ -41,8 +48,7 @@ function forward(registry: Registry, { code, bytes }: ApplicationMessage): numbe
   let count = 0;
   for (const provider of up) {
     if (!chosen.includes(provider) || provider.session === undefined) continue;
-    provider.session.sendData(bytes, 0, bytes.length, 1);
-    count++;
+    if (sendIfRoom(provider.session, bytes)) count++;
   }
   return count;
 }

@@ -132,7 +132,7 @@ export class Dispatcher {
     const { provider } = peer;
     if (provider === undefined) return;
     this.providerDown(provider, reason.code === 'SESSION_LOST' ? 'provider lost' : 'provider left');
-    if (provider.address === undefined) this.registry.offers.forget(provider);
+    this.registry.offers.forget(provider);
   }
 
   /** A static provider: the dispatcher is the dialling end, and the peer is a provider from the start. */

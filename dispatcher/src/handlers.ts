@@ -87,9 +87,11 @@ export interface ApplicationMessage {
 }
 
 export interface ApplicationContext {
-  /** Answers the sender with a message of the same code and line. */
-  reply(type: number, body: Uint8Array): void;
-  /** Sends it on, as it is, to the provider(s) the send handler of its code chooses; returns how many. */
+  /** Answers the sender with a message of the same code and line. Returns false when it has no room for it now. */
+  reply(type: number, body: Uint8Array): boolean;
+  /**
+   * Sends it on, as it is, to the provider(s) the send handler of its code chooses; returns how many had room for it.
+   */
   forward(): number;
 }
 

@@ -1,4 +1,4 @@
-import { OFFSET, readU32, readU53, type Session } from '@trunkline/proto';
+import { isData, OFFSET, readU32, readU53, type Session } from '@trunkline/proto';
 import type { Core } from './core.js';
 import type { Hold } from './hold.js';
 import { keyOf } from './kept.js';
@@ -21,8 +21,8 @@ interface Entry {
 }
 
 /**
- * What waits for a session's credit, in order, within a bound of bytes. Over the bound each member's `overflow` decides
- * (DESIGN: Flow). While there is credit everything goes straight to the session and nothing is ever queued.
+ * What waits for a session's credit, in order, within a bound of bytes. Over the bound each member's `overflow` decides.
+ * While there is credit everything goes straight to the session and nothing is ever queued.
  */
 export class Outbox {
   bytes = 0;
@@ -75,7 +75,7 @@ export class Outbox {
     if (this.doomed || this.session.state !== 'open') return;
     if (!this.waiting) {
       if (member.missed !== undefined) member.tellMissed();
-      this.session.sendEncoded(message);
+      this.sendTold(message);
       return;
     }
     this.push({ member, buffer: message, start: 0, end: message.length, count: 0, hold: undefined, dead: false });
@@ -200,8 +200,14 @@ export class Outbox {
     this.kill(entry);
     if (member.left) return;
     if (member.missed !== undefined) member.tellMissed();
-    if (entry.count === 0) this.session.sendEncoded(entry.buffer);
+    if (entry.count === 0) this.sendTold(entry.buffer);
     else this.session.sendData(entry.buffer, entry.start, entry.end, entry.count);
+  }
+
+  /** The end of a snapshot is of a type that the receiver gives credit back for, so it has to spend it (PROTOCOL.md §6). */
+  private sendTold(message: Uint8Array): void {
+    if (isData(message[OFFSET.type]!)) this.session.sendData(message, 0, message.length, 1);
+    else this.session.sendEncoded(message);
   }
 
   private compact(): void {

@@ -111,7 +111,9 @@ export class ProviderMessages {
     // an END before any answer says that the provider took the request
     upstream.heard();
     const { message, exit } = fields;
-    upstream.stream.upstreamEnded(upstream, { code: knownCode(fields.code, 'COMPLETED'), message, exit });
+    // PROTOCOL.md M-62: a code of a newer provider must not read as a good end
+    const code = fields.code === '' ? 'COMPLETED' : knownCode(fields.code, 'REFUSED');
+    upstream.stream.upstreamEnded(upstream, { code, message, exit });
   }
 }
 

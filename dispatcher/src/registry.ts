@@ -9,7 +9,7 @@ import type { ServiceDefinition } from './service.js';
 import { Service } from './services.js';
 import { Stream } from './stream.js';
 
-/** What a reload did to the services (DESIGN §7). */
+/** What a reload did to the services. */
 export interface AppliedChange {
   readonly removed: readonly string[];
   /** Streams that ended because their service is gone. */

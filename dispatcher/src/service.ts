@@ -5,7 +5,7 @@ export type Keep =
   | { mode: 'lastPerKey'; max: number }
   | { mode: 'ring'; size: number };
 
-/** What happens to a subscriber's responses over the bound of its outbox (DESIGN: Flow). */
+/** What happens to a subscriber's responses over the bound of its outbox (PROTOCOL.md §6). */
 export type Overflow = 'dropOldest' | 'latest' | 'disconnect' | 'block';
 export const overflows: readonly Overflow[] = ['dropOldest', 'latest', 'disconnect', 'block'];
 

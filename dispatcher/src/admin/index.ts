@@ -27,7 +27,8 @@ export function answerAdmin(dispatcher: Dispatcher, peer: Peer, batch: Uint8Arra
     reply(peer, request, encoder.encode(JSON.stringify(result)));
   } catch (error) {
     if (!(error instanceof TrunklineError)) throw error;
-    peer.refuse(0, request, { code: error.code, message: error.message });
+    const { code, message, retryable } = error;
+    peer.refuse(0, request, { code, message, retryable });
   }
 }
 
@@ -49,13 +50,21 @@ function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
+/** @throws TrunklineError LIMIT_EXCEEDED, MESSAGE_TOO_LARGE: the answer is not held back for a peer without room for it */
 function reply(peer: Peer, request: number, body: Uint8Array): void {
+  const length = HEADER_BYTES + body.length;
+  if (length > peer.session.peerMaxMessage) {
+    throw new TrunklineError('MESSAGE_TOO_LARGE', `the answer has ${length} bytes: ask with a smaller limit`);
+  }
+  if (peer.session.credit <= 0) {
+    throw new TrunklineError('LIMIT_EXCEEDED', 'the session has no credit for the answer', { retryable: true });
+  }
   // a line of its own for the one response; it is free again at once, as nothing else can arrive on it
   const { lines } = peer.core;
   const line = lines.reserve();
   const accepted = payload.accepted.encode({ request, status: 'live' });
   peer.session.sendEncoded(singleMessage({ type: Type.ACCEPTED, line }, accepted));
-  const bytes = new Uint8Array(HEADER_BYTES + body.length);
+  const bytes = new Uint8Array(length);
   const flags = Flag.FINAL | Flag.JSON;
   writeHeader(bytes, 0, bytes.length, { type: Type.RESPONSE, line, sequence: 1, flags });
   bytes.set(body, HEADER_BYTES);

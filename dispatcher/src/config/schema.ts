@@ -91,7 +91,7 @@ const limits = object('Bounds of one service; a request over one of them is REFU
   maxStreams: count('Most streams (distinct requests) of the service at a time.', billion, {
     default: d.limits.maxStreams,
   }),
-  maxSubscribers: count('Most subscribers of one stream at a time.', billion, { default: d.limits.maxSubscribers }),
+  maxSubscribers: count('Most subscribers of the service at a time.', billion, { default: d.limits.maxSubscribers }),
   maxParams: size('Most bytes of params in a request; less than session.maxMessage.', { default: d.limits.maxParams }),
 });
 
@@ -255,7 +255,7 @@ const session = object('Sessions of all peers, subscribers as well as providers.
   receiveWindow: size('Credit granted to each peer, at least 1KiB.', { default: s.receiveWindow }),
   outbox: size('Bound of the outbox per session, beyond the credit of its peer, at least 1KiB.', { default: s.outbox }),
   maxSessions: count('Most sessions at a time.', billion, { default: s.maxSessions }),
-  maxSubscriptions: count('Most subscriptions of all sessions at a time.', billion, { default: s.maxSubscriptions }),
+  maxSubscriptions: count('Most subscriptions of one session at a time.', billion, { default: s.maxSubscriptions }),
 });
 
 /** JSON Schema of a configuration file; `config/trunkline.schema.json` is this object. */
