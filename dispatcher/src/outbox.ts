@@ -1,4 +1,4 @@
-import { isData, OFFSET, readU32, readU53, type Session } from '@trunkline/proto';
+import { OFFSET, readU32, readU53, type Session } from '@trunkline/proto';
 import type { Core } from './core.js';
 import type { Hold } from './hold.js';
 import { keyOf } from './kept.js';
@@ -75,7 +75,7 @@ export class Outbox {
     if (this.doomed || this.session.state !== 'open') return;
     if (!this.waiting) {
       if (member.missed !== undefined) member.tellMissed();
-      this.sendTold(message);
+      this.session.sendEncoded(message);
       return;
     }
     this.push({ member, buffer: message, start: 0, end: message.length, count: 0, hold: undefined, dead: false });
@@ -200,14 +200,8 @@ export class Outbox {
     this.kill(entry);
     if (member.left) return;
     if (member.missed !== undefined) member.tellMissed();
-    if (entry.count === 0) this.sendTold(entry.buffer);
+    if (entry.count === 0) this.session.sendEncoded(entry.buffer);
     else this.session.sendData(entry.buffer, entry.start, entry.end, entry.count);
-  }
-
-  /** The end of a snapshot is of a type that the receiver gives credit back for, so it has to spend it (PROTOCOL.md §6). */
-  private sendTold(message: Uint8Array): void {
-    if (isData(message[OFFSET.type]!)) this.session.sendData(message, 0, message.length, 1);
-    else this.session.sendEncoded(message);
   }
 
   private compact(): void {
