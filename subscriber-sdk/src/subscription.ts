@@ -1,5 +1,5 @@
 import { type ErrorCode, type Log, TrunklineError } from '@trunkline/proto';
-import { Delivery, type MessageHandler } from './delivery.js';
+import { Delivery, type DeliveryOwner, type MessageHandler } from './delivery.js';
 import { Events } from './events.js';
 import type { MessageIterator } from './iterator.js';
 import type { Message } from './message.js';
@@ -107,6 +107,7 @@ export class Subscription extends Events<SubscriptionEvents> implements AsyncIte
   #ending: EndEvent | undefined;
   readonly #waiting = new Set<Waiter>();
   readonly #owner: SubscriptionOwner;
+  readonly #inside: SubscriptionInput;
   readonly #delivery: Delivery;
 
   /** Made by `client.subscribe`. */
@@ -120,16 +121,13 @@ export class Subscription extends Events<SubscriptionEvents> implements AsyncIte
   ) {
     super(owner.log);
     this.#owner = owner;
-    this.#delivery = new Delivery(handler, ordered, {
-      hasListeners: () => this.emitter.has('message'),
-      callListeners: (message) => this.emitter.settle('message', message),
-      handlerFailed: (error) => this.failed(error, 'message'),
-      abandoned: () => this.#drop(new TrunklineError('CLOSED', 'the loop was left'), false),
-    });
+    const inside = new Subscription.#Inside(this);
+    this.#inside = inside;
+    this.#delivery = new Delivery(handler, ordered, inside);
   }
 
   static {
-    inputOf = (subscription) => subscription.#input;
+    inputOf = (subscription) => subscription.#inside;
   }
 
   get state(): SubscriptionState {
@@ -214,46 +212,90 @@ export class Subscription extends Events<SubscriptionEvents> implements AsyncIte
     return this.#delivery.iterate();
   }
 
-  readonly #input: SubscriptionInput = {
-    accepted: (event, state) => {
-      this.#accepted = true;
-      this.#generation = event.generation;
-      this.#epoch = event.epoch;
-      if (!event.snapshot) this.#sequence = event.sequence;
-      for (const waiter of [...this.#waiting]) waiter.resolve();
-      this.#delivery.event(() => this.emitter.emit('accepted', event));
-      if (this.#state !== state && this.#state !== 'ended') this.#status(state, '');
-    },
-    message: (message) => {
-      this.#sequence = message.sequence;
-      this.#generation = message.generation;
-      this.#delivery.message(message);
-    },
-    status: (state, reason, generation) => {
-      this.#generation = generation;
-      this.#status(state, reason);
-    },
-    gap: (gap) => this.#delivery.event(() => this.emitter.emit('gap', gap)),
-    disconnected: (reason) => {
-      if (this.#state !== 'disconnected') this.#status('disconnected', reason);
-    },
-    refused: (error) => {
-      if (this.#state === 'ended') return;
-      this.#end(error);
-      this.#delivery.complete(error, () => {
-        this.report(error);
-        this.#emitEnd();
-      });
-    },
-    ended: (error) => {
-      if (this.#state === 'ended') return;
-      this.#end(error);
-      const normal = error.code === 'COMPLETED' || (error.code === 'EXITED' && (error.exit ?? 0) === 0);
-      this.#delivery.complete(normal ? undefined : error, () => {
-        if (!this.#emitEnd() && !normal) this.log.warn({ code: error.code, service: this.code }, error.message);
-      });
-    },
-    dropped: (error, failed) => this.#drop(error, failed),
+  #onAccepted(event: AcceptedEvent, state: 'live' | 'stale'): void {
+    this.#accepted = true;
+    this.#generation = event.generation;
+    this.#epoch = event.epoch;
+    if (!event.snapshot) this.#sequence = event.sequence;
+    for (const waiter of [...this.#waiting]) waiter.resolve();
+    this.#delivery.event(() => this.emitter.emit('accepted', event));
+    if (this.#state !== state && this.#state !== 'ended') this.#status(state, '');
+  }
+
+  #onRefused(error: TrunklineError): void {
+    if (this.#state === 'ended') return;
+    this.#end(error);
+    this.#delivery.complete(error, () => {
+      this.report(error);
+      this.#emitEnd();
+    });
+  }
+
+  #onEnded(error: TrunklineError): void {
+    if (this.#state === 'ended') return;
+    this.#end(error);
+    const normal = error.code === 'COMPLETED' || (error.code === 'EXITED' && (error.exit ?? 0) === 0);
+    this.#delivery.complete(normal ? undefined : error, () => {
+      if (!this.#emitEnd() && !normal) this.log.warn({ code: error.code, service: this.code }, error.message);
+    });
+  }
+
+  /** The inside of a subscription, for the client and for its delivery. */
+  static readonly #Inside = class implements SubscriptionInput, DeliveryOwner {
+    constructor(private readonly subscription: Subscription) {}
+
+    accepted(event: AcceptedEvent, state: 'live' | 'stale'): void {
+      this.subscription.#onAccepted(event, state);
+    }
+
+    message(message: Message): void {
+      const { subscription } = this;
+      subscription.#sequence = message.sequence;
+      subscription.#generation = message.generation;
+      subscription.#delivery.message(message);
+    }
+
+    status(state: 'live' | 'stale', reason: string, generation: number): void {
+      this.subscription.#generation = generation;
+      this.subscription.#status(state, reason);
+    }
+
+    gap(gap: GapEvent): void {
+      const { subscription } = this;
+      subscription.#delivery.event(() => subscription.emitter.emit('gap', gap));
+    }
+
+    disconnected(reason: string): void {
+      if (this.subscription.#state !== 'disconnected') this.subscription.#status('disconnected', reason);
+    }
+
+    refused(error: TrunklineError): void {
+      this.subscription.#onRefused(error);
+    }
+
+    ended(error: TrunklineError): void {
+      this.subscription.#onEnded(error);
+    }
+
+    dropped(error: TrunklineError, failed: boolean): void {
+      this.subscription.#drop(error, failed);
+    }
+
+    hasListeners(): boolean {
+      return this.subscription.emitter.has('message');
+    }
+
+    callListeners(message: Message): Promise<unknown> | undefined {
+      return this.subscription.emitter.settle('message', message);
+    }
+
+    handlerFailed(error: unknown): void {
+      this.subscription.failed(error, 'message');
+    }
+
+    abandoned(): void {
+      this.subscription.#drop(new TrunklineError('CLOSED', 'the loop was left'), false);
+    }
   };
 
   #status(state: 'live' | 'stale' | 'disconnected', reason: string): void {
