@@ -37,7 +37,7 @@ export class Sender {
       const text = `message has ${message.length} bytes, at most ${session.peerMaxMessage}`;
       throw new TrunklineError('MESSAGE_TOO_LARGE', text);
     }
-    if (this.waiting.size === 0 && write(session, message)) return;
+    if (write(session, message)) return;
     if (this.waiting.size >= MAX_WAITING) {
       throw new TrunklineError('LIMIT_EXCEEDED', `${MAX_WAITING} messages wait for credit`, { retryable: true });
     }

@@ -94,7 +94,7 @@ export class SubscriptionTable implements TimerOwner {
 
   /** Makes room for a subscription; `send` follows when the caller is ready for answers. */
   add(fields: RequestFields, input: SubscriptionInput): Entry {
-    do this.lastRequest = this.lastRequest === 0xffffffff ? 1 : this.lastRequest + 1;
+    do this.lastRequest = (this.lastRequest % 0xffffffff) + 1;
     while (this.entries.has(this.lastRequest));
     const entry = new Entry(this.lastRequest, fields, input, this);
     this.entries.set(entry.request, entry);
@@ -228,12 +228,8 @@ export class SubscriptionTable implements TimerOwner {
     if (answer === undefined) return;
     const id = readU32(batch, at + OFFSET.line);
     const entry = this.entries.get(answer.request);
-    const known = this.lines.get(id);
-    if (entry === undefined || (known !== undefined && entry.line === known)) {
-      // cancelled meanwhile, or a repetition: its snapshot is for nobody
-      if (answer.snapshot && known !== undefined) known.joining = undefined;
-      return;
-    }
+    // cancelled meanwhile, or a repetition: its snapshot is for nobody
+    if (entry === undefined || entry.line?.id === id) return;
     this.context.timers.stop(entry.timer);
     const sequence = readU53(batch, at + OFFSET.sequence);
     this.join(entry, id, sequence, answer.snapshot);

@@ -322,6 +322,33 @@ test('F19: an ejected client says why, calls on it are CLOSED, and a new one wor
   await again.close();
 });
 
+test('close waits for the transport, also after the peer ended the session for good', async () => {
+  const { dispatcher, world, network } = await setUp();
+  let disposed = false;
+  let dispose = () => {};
+  const disposing = new Promise<void>((resolve) => {
+    dispose = resolve;
+  });
+  const connection = new Connection({
+    context: world.context(),
+    transport: network,
+    addresses: [ADDRESS],
+    log: silentLog,
+    dispose: () => disposing,
+  });
+  const client = new Client(connection);
+  await world.settle();
+  dispatcher.session!.close('KICKED');
+  await world.settle();
+  const closing = client.close().then(() => {
+    disposed = true;
+  });
+  await world.settle();
+  assert.deepEqual([client.state, disposed], ['closed', false]);
+  dispose();
+  await closing;
+});
+
 test('refused credentials close the client for good', async () => {
   const { client, connection } = await setUp({ authenticate: () => new TrunklineError('UNAUTHENTICATED') });
   assert.equal(client.state, 'closed');

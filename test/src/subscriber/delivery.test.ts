@@ -253,6 +253,8 @@ test('a loop throws what ended the stream, after the messages before it', async 
   await world.settle();
   await rejected;
   assert.deepEqual(seen, [1]);
+  await subscription.unsubscribe();
+  await assert.rejects(subscription[Symbol.asyncIterator]().next(), { code: 'SERVICE_REMOVED' });
   const other = client.subscribe(100);
   await world.settle();
   dispatcher.end(2, 'EXITED', 'failed', 3);
@@ -325,6 +327,18 @@ test('a loop gives a message back when it takes the next one', async () => {
   await world.settle();
   assert.equal(creditOf(setup), 1000);
   assert.deepEqual(await iterator.next(), { done: true, value: undefined });
+});
+
+test('several takes that wait at once are served in order, each giving back the one before', async () => {
+  const setup = await setUp({ limits: { receiveWindow: 1000 } });
+  const { client, dispatcher, world } = setup;
+  const iterator = client.subscribe(100)[Symbol.asyncIterator]();
+  const takes = [iterator.next(), iterator.next()];
+  await world.settle();
+  for (let sequence = 1; sequence <= 2; sequence++) dispatcher.respond(1, sequence, 'x'.repeat(468));
+  await world.settle();
+  const taken = (await Promise.all(takes)).map(({ value }) => value?.sequence);
+  assert.deepEqual([taken, creditOf(setup)], [[1, 2], 500]);
 });
 
 test('unsubscribe ends waiting loops and drops what waits', async () => {

@@ -103,12 +103,54 @@ test('a snapshot that was cut off is asked for again as a whole', async () => {
   const { dispatcher } = setup;
   dispatcher.onRequest = (asked) => {
     dispatcher.accept(asked, { snapshot: true, sequence: 9 });
-    dispatcher.respond(1, 9, undefined, { flags: Flag.SNAPSHOT });
+    dispatcher.respond(1, 3, undefined, { flags: Flag.SNAPSHOT });
+  };
+  const subscription = setup.client.subscribe(100);
+  const sequences: number[] = [];
+  subscription.on('accepted', () => sequences.push(subscription.sequence));
+  await setup.world.settle();
+  assert.deepEqual([sequences, subscription.sequence], [[0], 3]);
+  await setup.reconnect();
+  assert.equal(startOf(setup).from, KEPT);
+});
+
+test('a snapshot that was complete is gone on with after the joining', async () => {
+  const setup = await setUp({ accepting: false });
+  const { dispatcher } = setup;
+  dispatcher.onRequest = (asked) => {
+    dispatcher.accept(asked, { snapshot: true, sequence: 9 });
+    dispatcher.respond(1, 4, undefined, { flags: Flag.SNAPSHOT });
+    dispatcher.respond(1, 9, undefined, { flags: Flag.SNAPSHOT | Flag.SNAPSHOT_END });
   };
   setup.client.subscribe(100);
   await setup.world.settle();
   await setup.reconnect();
+  assert.deepEqual([startOf(setup).from, startOf(setup).sequence], [AFTER, 9]);
+});
+
+test('a position in a lost history is not used again', async () => {
+  const setup = await setUp();
+  const { client, dispatcher, world, reconnect } = setup;
+  client.subscribe(100);
+  await world.settle();
+  dispatcher.respond(1, 500);
+  await world.settle();
+  const epoch = Uint8Array.of(7);
+  dispatcher.onRequest = (asked) => dispatcher.accept(asked, { line: 1, epoch, snapshot: true, sequence: 3 });
+  await reconnect();
+  assert.equal(startOf(setup).sequence, 500);
+  await reconnect();
   assert.equal(startOf(setup).from, KEPT);
+});
+
+test('the wait for an answer begins anew with each session', async () => {
+  const { client, dispatcher, world, reconnect } = await setUp({ accepting: false });
+  client.subscribe(100);
+  await world.advance(300_000);
+  await reconnect();
+  const asked = dispatcher.asked.length;
+  await world.advance(6250);
+  assert.equal(dispatcher.asked.length, asked + 1);
 });
 
 test('a history that was cut off while it was resumed goes on where it was', async () => {
@@ -211,6 +253,20 @@ test('unsubscribing while disconnected is for good, and costs nothing later', as
   await world.advance(5000);
   assert.deepEqual(dispatcher.requests, [1, 2, 2]);
   assert.equal(other.state, 'live');
+});
+
+test('unsubscribing others when one is told of the loss', async () => {
+  const { client, world, network } = await setUp();
+  const subscriptions = [1, 2, 3].map((code) => client.subscribe(code));
+  for (const subscription of subscriptions) {
+    subscription.on('status', ({ state }) => {
+      if (state === 'disconnected') for (const other of subscriptions) other[Symbol.asyncDispose]();
+    });
+  }
+  await world.settle();
+  network.cut(ADDRESS);
+  await world.settle();
+  assert.deepEqual([client.state, client.counts.subscriptions], ['disconnected', 0]);
 });
 
 test('messages that waited for a handler when the session was lost are still handled', async () => {

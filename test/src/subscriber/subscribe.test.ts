@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
 import { decodeParams, Flag, payload, type TrunklineError } from '@trunkline/proto';
 import type { Message, Subscription } from '@trunkline/subscriber/core';
@@ -178,6 +179,23 @@ test('a snapshot goes to the one that joins, and what was sent to the line befor
   assert.deepEqual(seen, ['new 3 kept', 'old 2', 'old 3', 'old 4', 'new 4']);
 });
 
+test('a snapshot for a request that was cancelled meanwhile is for nobody', async () => {
+  const { client, dispatcher, world } = await setUp({ accepting: false });
+  const seen: string[] = [];
+  dispatcher.onRequest = (asked) => dispatcher.accept(asked, { line: 9 });
+  client.subscribe(100, {}, ({ sequence }) => seen.push(`live ${sequence}`));
+  await world.settle();
+  dispatcher.onRequest = () => {};
+  await client.subscribe(100, {}, () => seen.push('cancelled')).unsubscribe();
+  await world.settle();
+  dispatcher.accept(dispatcher.asked[1]!, { line: 9, snapshot: true, sequence: 3 });
+  dispatcher.respond(9, 3, undefined, { flags: Flag.SNAPSHOT });
+  dispatcher.respond(9, 3, undefined, { flags: Flag.SNAPSHOT_END });
+  dispatcher.respond(9, 4);
+  await world.settle();
+  assert.deepEqual(seen, ['live 4']);
+});
+
 test('an answer that comes twice changes nothing, and its snapshot is for nobody', async () => {
   const { client, dispatcher, world } = await setUp({ accepting: false });
   const lines = record(client.subscribe(100));
@@ -339,13 +357,16 @@ test('F13: nothing stays of subscriptions that ended', async () => {
 test('an abort ends the subscription and leaves no listener at the signal', async () => {
   const { client, dispatcher, world } = await setUp();
   const controller = new AbortController();
-  const subscription = client.subscribe(100, { signal: controller.signal });
+  const { signal } = controller;
+  await client.subscribe(100, { signal }).unsubscribe();
+  assert.equal(getEventListeners(signal, 'abort').length, 0);
+  const subscription = client.subscribe(100, { signal });
   const lines = record(subscription);
   await world.settle();
   controller.abort(new Error('enough'));
   await world.settle();
   assert.equal(lines.at(-1), 'end ABORTED');
-  assert.deepEqual(dispatcher.cancelled, [1]);
+  assert.deepEqual(dispatcher.cancelled, [1, 2]);
   await assert.rejects(
     async () => {
       for await (const _ of subscription) assert.fail('nothing comes');
