@@ -41,7 +41,7 @@ export interface ClientOptions {
 const clients = new WeakMap<Connection, Client>();
 
 /**
- * The subscriber's side of a connection (DESIGN §6). Subscriptions outlive sessions: they are requested again by
+ * The subscriber's side of a connection. Subscriptions outlive sessions: they are requested again by
  * themselves when one begins (rule 11). A connection has one client at a time.
  */
 export class Client extends Events<ClientEvents> implements AsyncDisposable {

@@ -18,7 +18,7 @@ export interface DeliveryOwner {
 
 /**
  * Brings the messages and events of one subscription to its handler, listeners and loops, in order. What they cannot
- * take yet waits here, unconsumed, so the session's credit bounds it (DESIGN: Flow).
+ * take yet waits here, unconsumed, so the session's credit bounds it (PROTOCOL.md §6).
  */
 export class Delivery {
   private readonly queue = new Fifo<Message | (() => void)>();

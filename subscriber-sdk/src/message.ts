@@ -8,7 +8,7 @@ export let settle: (message: Message) => boolean;
 
 /**
  * One response, or an application message. A view of the batch it came in, decoded where it is read. Its bytes count
- * against the credit of the session until the handlers are done with it (DESIGN: Flow).
+ * against the credit of the session until the handlers are done with it (PROTOCOL.md §6).
  */
 export class Message extends DataMessage {
   readonly #session: Session;
