@@ -25,7 +25,8 @@ export const provide: Command = {
 SIGTERM to its process group, SIGKILL after --timeout-kill.
   Params      the JSON text in TRUNKLINE_PARAMS ({} where there are none), the service code in TRUNKLINE_CODE. {name} in
               ARGS is replaced by that param, as one argument that no shell reads; {{name}} stands for {name} itself. A
-              param that is missing refuses the request. A param may begin with "-": let "--" stand before it in ARGS.
+              param that is missing refuses the request, and so does one that begins with "-" and would be an option:
+              behind a "--" in ARGS it is not.
   Responses   each line of its standard output. A line that is a JSON object is a JSON body with its scalar fields as
               attrs and its texts "key" and "tag" as key and tag; any other line is text.
   End         its exit is the END, EXITED with the exit code (128 + the signal's number for a signal), once its output is

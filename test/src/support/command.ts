@@ -1,0 +1,95 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { TestContext } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { until } from './wait.js';
+
+export const repository = fileURLToPath(new URL('../../../', import.meta.url));
+const binary = fileURLToPath(new URL('../../../cli/bin/trunkline.js', import.meta.url));
+
+/** A running process and what it has written so far. */
+export class RunningCommand {
+  out = '';
+  err = '';
+  /** Exit code, or the signal that ended it. */
+  readonly exited: Promise<number | NodeJS.Signals>;
+  ended: number | NodeJS.Signals | undefined;
+
+  constructor(readonly child: ChildProcess) {
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      this.out += text;
+    });
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.err += text;
+    });
+    this.exited = new Promise((resolve) => {
+      child.once('close', (code, signal) => {
+        this.ended = signal ?? code ?? -1;
+        resolve(this.ended);
+      });
+    });
+  }
+
+  get pid(): number {
+    return this.child.pid!;
+  }
+
+  /** Whole lines of standard output. */
+  get lines(): string[] {
+    return this.out.split('\n').slice(0, -1);
+  }
+
+  /** Lines of standard output that are JSON objects. */
+  get objects(): Record<string, unknown>[] {
+    return this.lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line));
+  }
+
+  until(condition: () => boolean, what: string): Promise<void> {
+    return until(() => {
+      if (condition()) return true;
+      if (this.ended === undefined) return false;
+      throw new Error(`ended with ${this.ended} before ${what}\nstdout: ${this.out}\nstderr: ${this.err}`);
+    }, what).catch((error: Error) => {
+      throw new Error(`${error.message}\nstdout: ${this.out}\nstderr: ${this.err}`);
+    });
+  }
+
+  kill(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | NodeJS.Signals> {
+    this.child.kill(signal);
+    return this.exited;
+  }
+}
+
+export interface RunOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+}
+
+/** Starts a Node script; it does not outlive the test. */
+export function runScript(context: TestContext, args: readonly string[], options: RunOptions = {}): RunningCommand {
+  const env = { ...process.env, ...options.env };
+  // the runner's own: a child would think that it is a test
+  delete env.NODE_TEST_CONTEXT;
+  const cwd = options.cwd ?? repository;
+  const child = spawn(process.execPath, args, { env, cwd, stdio: ['ignore', 'pipe', 'pipe'] });
+  const running = new RunningCommand(child);
+  context.after(async () => {
+    if (running.ended !== undefined) return;
+    await running.kill('SIGKILL');
+  });
+  return running;
+}
+
+/** Starts `trunkline`; it does not outlive the test. */
+export function trunkline(context: TestContext, args: readonly string[], options: RunOptions = {}): RunningCommand {
+  return runScript(context, [binary, ...args], options);
+}
+
+/** Whether a process is there and not only waiting to be reaped. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
