@@ -20,7 +20,12 @@ export const errorCodes = {
   HANDLER_FAILED: 'the handler threw or rejected',
   COMPLETED: 'the stream came to its end',
   EXITED: 'the command behind the stream ended',
+  QUEUE_FULL: 'the queue is at its bound',
+  STORE_FULL: 'the device of the store is full',
+  STORE_FAILED: 'the store cannot be written or read',
   // local
+  STORE_DAMAGED: 'a part of the store cannot be read any more',
+  STORE_LOCKED: 'another process has the store',
   BATCH_INVALID: 'a batch could not be decoded',
   MESSAGE_TOO_LARGE: 'the message is larger than the peer takes',
   META_INVALID: 'tag, key or attributes cannot be encoded or decoded',

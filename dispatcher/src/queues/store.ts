@@ -1,0 +1,67 @@
+/**
+ * Where queues are kept. A store knows chunks of messages and small named records; what they mean is the queue
+ * engine's business. Every implementation passes the same contract tests.
+ */
+
+/** Messages of one queue that were stored by one commit, back to back as on the wire. */
+export interface Chunk {
+  /** Sequences of the first and last message; `last - first + 1` messages, without a hole. */
+  readonly first: number;
+  readonly last: number;
+  readonly bytes: Uint8Array;
+}
+
+/** What one commit changes: all of it or nothing. Applied in the order of the fields. */
+export interface Commit {
+  /** New chunks; `first` continues where the queue ends. The bytes belong to the store from now on. */
+  readonly append: readonly (Chunk & { readonly queue: number })[];
+  /** Records to write, or with `null` to delete: declarations, groups, publishers. */
+  readonly put: ReadonlyMap<string, Uint8Array | null>;
+  /** Forgets chunks that end at or below `upTo`; a chunk that reaches beyond stays whole. */
+  readonly trim: readonly { readonly queue: number; readonly upTo: number }[];
+  /** Forgets all chunks of a queue. */
+  readonly drop: readonly number[];
+}
+
+/** What a queue has when a store is opened. */
+export interface StoredQueue {
+  readonly queue: number;
+  readonly first: number;
+  readonly last: number;
+  readonly bytes: number;
+}
+
+/** A part of a store that cannot be read any more. */
+export interface Damage {
+  /** Undefined: the store as a whole, or a record. */
+  readonly queue: number | undefined;
+  readonly first: number;
+  readonly last: number;
+  readonly message: string;
+}
+
+export interface StoreContents {
+  readonly records: ReadonlyMap<string, Uint8Array>;
+  readonly queues: readonly StoredQueue[];
+  readonly damages: readonly Damage[];
+}
+
+export interface Store {
+  /** @throws TrunklineError STORE_DAMAGED, STORE_LOCKED, STORE_FAILED; nothing on disk was changed then */
+  open(): Promise<StoreContents>;
+  /**
+   * Resolves when everything is on the device. Commits are applied in the order of the calls; several may be under
+   * way. @throws TrunklineError STORE_FULL, STORE_FAILED; nothing of this commit, or of a later one that was already
+   * under way, was applied then
+   */
+  commit(commit: Commit): Promise<void>;
+  /**
+   * Chunks from the one that holds `from`, or the first above it, up to about `maxBytes`, at least one if there is
+   * any. @throws TrunklineError STORE_DAMAGED with the range in `damage`, STORE_FAILED
+   */
+  read(queue: number, from: number, maxBytes: number): Promise<readonly Chunk[]>;
+  /** Bytes on the device, and what may still be written before it is full, where that is known. */
+  usage(): Promise<{ readonly bytes: number; readonly free: number | undefined }>;
+  /** Finishes what is under way and lets go. Always resolves. */
+  close(): Promise<void>;
+}
