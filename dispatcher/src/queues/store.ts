@@ -1,3 +1,5 @@
+import { TrunklineError } from '@trunkline/proto';
+
 /**
  * Where queues are kept. A store knows chunks of messages and small named records; what they mean is the queue
  * engine's business. Every implementation passes the same contract tests.
@@ -13,7 +15,11 @@ export interface Chunk {
 
 /** What one commit changes: all of it or nothing. Applied in the order of the fields. */
 export interface Commit {
-  /** New chunks; `first` continues where the queue ends. The bytes belong to the store from now on. */
+  /**
+   * New chunks; `first` continues where the queue ends, or is any number where the queue has no chunk. The bytes
+   * belong to the store from now on, and an ArrayBuffer that they fill wholly may be detached: whoever wants to go on
+   * reading them gives a copy, a view of a larger buffer, or a view of a SharedArrayBuffer.
+   */
   readonly append: readonly (Chunk & { readonly queue: number })[];
   /** Records to write, or with `null` to delete: declarations, groups, publishers. */
   readonly put: ReadonlyMap<string, Uint8Array | null>;
@@ -40,14 +46,26 @@ export interface Damage {
   readonly message: string;
 }
 
+/** What `read` rejects with where a range is damaged: the chunks on both sides of it can still be read. */
+export class StoreDamage extends TrunklineError {
+  constructor(readonly damage: Damage) {
+    super('STORE_DAMAGED', damage.message);
+  }
+}
+
 export interface StoreContents {
   readonly records: ReadonlyMap<string, Uint8Array>;
+  /** Queues that have chunks and can be written and read. */
   readonly queues: readonly StoredQueue[];
+  /**
+   * A queue that is named here and not in `queues` takes no chunk until it was dropped; what can be read of it can be
+   * read.
+   */
   readonly damages: readonly Damage[];
 }
 
 export interface Store {
-  /** @throws TrunklineError STORE_DAMAGED, STORE_LOCKED, STORE_FAILED; nothing on disk was changed then */
+  /** @throws TrunklineError STORE_DAMAGED, STORE_LOCKED, STORE_FULL, STORE_FAILED; nothing stored was changed then */
   open(): Promise<StoreContents>;
   /**
    * Resolves when everything is on the device. Commits are applied in the order of the calls; several may be under
@@ -57,7 +75,7 @@ export interface Store {
   commit(commit: Commit): Promise<void>;
   /**
    * Chunks from the one that holds `from`, or the first above it, up to about `maxBytes`, at least one if there is
-   * any. @throws TrunklineError STORE_DAMAGED with the range in `damage`, STORE_FAILED
+   * any. @throws StoreDamage; TrunklineError STORE_FAILED
    */
   read(queue: number, from: number, maxBytes: number): Promise<readonly Chunk[]>;
   /** Bytes on the device, and what may still be written before it is full, where that is known. */

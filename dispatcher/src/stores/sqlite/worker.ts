@@ -1,0 +1,102 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { TrunklineError } from '@trunkline/proto';
+import type { Chunk } from '../../queues/store.js';
+import { openingFault, StoreDatabase } from './database.js';
+import { faultOf } from './faults.js';
+import type { Fault, Reply, Request, SqliteOptions } from './messages.js';
+
+/** Quiet time before housekeeping begins, in milliseconds. */
+const QUIET = 20;
+/** Commits between two steps of housekeeping while it is never quiet. */
+const BUSY_COMMITS = 8;
+
+const port = parentPort!;
+const options = workerData as SqliteOptions;
+let database: StoreDatabase | undefined;
+let failures = 0;
+let lastFault: Fault | undefined;
+let commits = 0;
+let quiet: NodeJS.Timeout | undefined;
+
+function answer(reply: Reply, transfer: ArrayBuffer[] = []): void {
+  port.postMessage(reply, transfer);
+}
+
+function buffersOf(chunks: readonly Chunk[]): ArrayBuffer[] {
+  return chunks
+    .map(({ bytes }) => bytes)
+    .filter(({ buffer, byteLength }) => buffer instanceof ArrayBuffer && buffer.byteLength === byteLength)
+    .map(({ buffer }) => buffer as ArrayBuffer);
+}
+
+function open(id: number): void {
+  try {
+    database = new StoreDatabase(options);
+    answer({ id, value: database.load(options.directory) });
+    whenQuiet();
+  } catch (error) {
+    const fault = openingFault(error, options.directory);
+    try {
+      database?.close();
+    } catch {
+      // the first fault is the one to tell
+    }
+    database = undefined;
+    answer({ id, fault });
+  }
+}
+
+function commit(request: Request & { kind: 'commit' }): void {
+  const { id } = request;
+  try {
+    if (request.failures === failures) opened().commit(request.commit);
+  } catch (error) {
+    failures++;
+    lastFault = faultOf(error, 'storing');
+  }
+  if (request.failures !== failures) {
+    answer({ id, fault: lastFault!, failures });
+    return;
+  }
+  answer({ id, value: undefined });
+  database?.afterCommit();
+  if (++commits % BUSY_COMMITS === 0 && database?.untidy) database.tidy();
+}
+
+function opened(): StoreDatabase {
+  if (database === undefined) throw new TrunklineError('STORE_FAILED', 'the store is not open');
+  return database;
+}
+
+function ask(id: number, doing: string, run: () => unknown): void {
+  try {
+    const value = run();
+    answer({ id, value }, Array.isArray(value) ? buffersOf(value) : []);
+  } catch (error) {
+    answer({ id, fault: faultOf(error, doing) });
+  }
+}
+
+/** Housekeeping while nobody asks for anything; each step lets waiting requests go first. */
+function whenQuiet(): void {
+  clearTimeout(quiet);
+  quiet = setTimeout(function step() {
+    if (database?.tidy()) quiet = setTimeout(step, 0);
+  }, QUIET);
+}
+
+port.on('message', (request: Request) => {
+  if (request.kind === 'commit') commit(request);
+  else if (request.kind === 'read') {
+    ask(request.id, 'reading', () => opened().read(request.queue, request.from, request.max));
+  } else if (request.kind === 'usage') ask(request.id, 'looking at the device', () => opened().usage());
+  else if (request.kind === 'open') open(request.id);
+  else {
+    clearTimeout(quiet);
+    ask(request.id, 'closing', () => database?.close());
+    database = undefined;
+    port.close();
+    return;
+  }
+  whenQuiet();
+});
