@@ -262,6 +262,7 @@ export class Group implements TimerOwner {
   moveUp(from: number, to: number, reason: string): void {
     const start = Math.max(from, this.position + 1);
     if (start > to) return;
+    const unread = this.heldBack > 0 ? start : Math.max(start, this.next);
     let lost = 0;
     for (const { first, last } of this.acked.holes(start, to)) lost += last - first + 1;
     for (const member of this.members) for (const part of member.held.all()) lost -= overlap(part, start, to);
@@ -269,10 +270,10 @@ export class Group implements TimerOwner {
     this.settle(start, to);
     this.touch();
     if (lost <= 0) return;
-    for (const { port } of this.members) port.lost(lost, start, to, reason);
+    for (const { port } of this.members) port.lost(lost, unread, to, reason);
     if (this.members.length > 0) return;
     const { lost: before } = this;
-    this.lost = { count: before.count + lost, first: before.first || start, last: to };
+    this.lost = { count: before.count + lost, first: before.first || unread, last: to };
   }
 
   // ---- time ----
