@@ -17,7 +17,11 @@ export class Confirmations implements Flushable, Confirm {
   stored(number: number, count: number, sequence: number): void {
     const { stores } = this;
     const last = stores.length - 3;
-    if (last >= 0 && stores[last]! + stores[last + 1]! === number && stores[last + 2]! + stores[last + 1]! === sequence) {
+    if (
+      last >= 0 &&
+      stores[last]! + stores[last + 1]! === number &&
+      stores[last + 2]! + stores[last + 1]! === sequence
+    ) {
       stores[last + 1]! += count;
     } else {
       stores.push(number, count, sequence);
@@ -46,7 +50,10 @@ export class Confirmations implements Flushable, Confirm {
     const { stores, refusals, code, line } = this;
     this.stores = [];
     this.refusals = [];
-    this.peer.session.send({ type: Type.PUBLISHED, code, line }, payload.published.encode({ stored: stores, refused: refusals }));
+    this.peer.session.send(
+      { type: Type.PUBLISHED, code, line },
+      payload.published.encode({ stored: stores, refused: refusals }),
+    );
   }
 }
 

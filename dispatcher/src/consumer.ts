@@ -1,7 +1,7 @@
 import { payload, Type } from '@trunkline/proto';
 import type { Peer } from './peer.js';
-import { deliveryCopy } from './queues/stored-message.js';
 import type { Member, MemberPort } from './queues/member.js';
+import { deliveryCopy } from './queues/stored-message.js';
 
 /** One session that reads a queue by one of its requests. */
 export class Consumer implements MemberPort {
@@ -41,7 +41,10 @@ export class Consumer implements MemberPort {
 
   ended(reason: string): void {
     const { code, line } = this;
-    this.peer.session.send({ type: Type.END, code, line }, payload.end.encode({ code: 'SERVICE_REMOVED', message: reason }));
+    this.peer.session.send(
+      { type: Type.END, code, line },
+      payload.end.encode({ code: 'SERVICE_REMOVED', message: reason }),
+    );
     this.forget();
   }
 

@@ -1,6 +1,6 @@
 import type { Log, Session, SessionContext } from '@trunkline/proto';
-import { FilterCompiler } from './filters/index.js';
 import type { Consumer } from './consumer.js';
+import { FilterCompiler } from './filters/index.js';
 import { LineTable } from './lines.js';
 import type { Stream } from './stream.js';
 

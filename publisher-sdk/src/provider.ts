@@ -15,7 +15,7 @@ import {
   Type,
 } from '@trunkline/proto';
 import { ProviderSession, type ProviderSide, type Reply } from './provider-session.js';
-import { type PublishMessage, type PublishOptions, Publishing } from './publishing.js';
+import { Publishing, type PublishMessage, type PublishOptions } from './publishing.js';
 import { type Codes, type Registration, Registrations } from './registrations.js';
 import type { Handler } from './subscription.js';
 
@@ -156,7 +156,11 @@ export class Provider implements AsyncDisposable {
    * @throws TrunklineError as `publish`, then none was taken; PublishManyError: some were not stored, with the
    * sequences of the others
    */
-  async publishMany(code: number, messages: readonly PublishMessage[], options: PublishOptions = {}): Promise<number[]> {
+  async publishMany(
+    code: number,
+    messages: readonly PublishMessage[],
+    options: PublishOptions = {},
+  ): Promise<number[]> {
     this.assertPublishing();
     return this.publishing.publishMany(code, messages, options);
   }
@@ -168,7 +172,8 @@ export class Provider implements AsyncDisposable {
 
   private assertPublishing(): void {
     if (this.state === 'closed') throw new TrunklineError('CLOSED', undefined, { cause: this.closedBy });
-    if (!this.publishing.usable) throw new TrunklineError('DISCONNECTED', 'the provider has neither connection nor host');
+    if (!this.publishing.usable)
+      throw new TrunklineError('DISCONNECTED', 'the provider has neither connection nor host');
   }
 
   // ---- the application's own messages ----

@@ -148,7 +148,9 @@ export class Publishing {
     checkSignal(options.signal);
     if (!Array.isArray(messages)) throw new TrunklineError('OPTION_INVALID', 'messages must be an array');
     this.checkRoom(messages.length);
-    const sizes = messages.map(({ body, ...meta }) => HEADER_BYTES + this.encoder.encode(body, { ...options, ...meta }));
+    const sizes = messages.map(
+      ({ body, ...meta }) => HEADER_BYTES + this.encoder.encode(body, { ...options, ...meta }),
+    );
     for (const size of sizes) this.checkSize(size);
     if (messages.length === 0) return Promise.resolve([]);
     return new Promise((resolve, reject) => {
@@ -299,7 +301,9 @@ export class Publishing {
       if (!entry.settled) {
         if (entry.end - entry.start > session.peerMaxMessage) {
           const most = session.peerMaxMessage;
-          this.settle(entry)?.failed(new TrunklineError('MESSAGE_TOO_LARGE', `the dispatcher takes at most ${most} bytes`));
+          this.settle(entry)?.failed(
+            new TrunklineError('MESSAGE_TOO_LARGE', `the dispatcher takes at most ${most} bytes`),
+          );
         } else if (session.credit <= 0) {
           // takes nothing, but makes the session tell when there is credit again
           session.reserveData(0);
@@ -330,7 +334,8 @@ export class Publishing {
     for (const { first, count, code, message, retryable } of refused) {
       const error = new TrunklineError(knownCode(code, 'REFUSED'), message || undefined, { retryable });
       const end = Math.min(first + count, lane.end);
-      for (let number = Math.max(first, lane.first); number < end; number++) this.settle(lane.at(number))?.failed(error);
+      for (let number = Math.max(first, lane.first); number < end; number++)
+        this.settle(lane.at(number))?.failed(error);
     }
     lane.shift();
     return true;

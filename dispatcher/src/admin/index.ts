@@ -33,7 +33,11 @@ export function answerAdmin(dispatcher: Dispatcher, peer: Peer, batch: Uint8Arra
   try {
     const result = perform(dispatcher, decodeParams(fields.params));
     // what has to be read or stored first is answered later
-    if (isThenable(result)) Promise.resolve(result).then(answer).catch(refuse).catch((error) => failed(peer, error));
+    if (isThenable(result))
+      Promise.resolve(result)
+        .then(answer)
+        .catch(refuse)
+        .catch((error) => failed(peer, error));
     else answer(result);
   } catch (error) {
     refuse(error);

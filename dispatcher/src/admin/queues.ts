@@ -144,7 +144,12 @@ function groupView(group: Group): object {
     waiting: waitingCount,
     outstanding,
     online: members.length > 0,
-    members: members.map(({ window, held, delivered, acked }) => ({ window, outstanding: held.size, delivered, acked })),
+    members: members.map(({ window, held, delivered, acked }) => ({
+      window,
+      outstanding: held.size,
+      delivered,
+      acked,
+    })),
     filter: filter?.text ?? '',
     redelivered,
     deadLettered,
@@ -158,7 +163,11 @@ async function peek(queue: Queue, after: number, limit: number): Promise<object[
   for (let next = Math.max(after, queue.floor) + 1; next <= queue.last && items.length < limit; ) {
     const chunk = await queue.load(next);
     if (chunk === undefined) break;
-    for (let at = chunk.offsetOf(next); at < chunk.bytes.length && items.length < limit; at += readU32(chunk.bytes, at)) {
+    for (
+      let at = chunk.offsetOf(next);
+      at < chunk.bytes.length && items.length < limit;
+      at += readU32(chunk.bytes, at)
+    ) {
       next = readU53(chunk.bytes, at + OFFSET.sequence) + 1;
       if (queue.removed.has(next - 1)) continue;
       bytes += readU32(chunk.bytes, at);

@@ -1,7 +1,7 @@
 import type { Dispatcher } from '../dispatcher.js';
 import type { Peer } from '../peer.js';
-import type { QueueEntry } from '../queues/index.js';
 import type { Provider } from '../provider.js';
+import type { QueueEntry } from '../queues/index.js';
 import type { Service } from '../services.js';
 import type { Stream } from '../stream.js';
 import { queueView } from './queues.js';

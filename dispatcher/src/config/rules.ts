@@ -44,7 +44,8 @@ export function checkRules(document: JsonDocument, options: RuleOptions): void {
   }
   checkSession(document, root);
   checkQueues(document, root, owners);
-  for (const owner of owners) if (!isQueue(owner)) checkCombinations(document, owner, defaults, dictionary(root.session));
+  for (const owner of owners)
+    if (!isQueue(owner)) checkCombinations(document, owner, defaults, dictionary(root.session));
 }
 
 /** Something that carries service options: a service or `defaults`. */

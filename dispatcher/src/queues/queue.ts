@@ -213,8 +213,7 @@ export class Queue {
       else if (isRun(known)) {
         if (known !== joined) known.confirm = both(known.confirm, confirm);
         joined = known;
-      }
-      else confirm.stored(next, 1, known.sequence);
+      } else confirm.stored(next, 1, known.sequence);
       next++;
     }
   }
