@@ -155,6 +155,7 @@ export class Dispatcher {
         return true;
       },
       onCredit: (session) => (session.owner as Peer).outbox.drain(),
+      onRefused: (error) => log.error({ provider: provider.label, error: error.message }, 'provider refuses us'),
       onLost: (reason) => {
         if (provider.session !== undefined) this.closed(provider.session, reason);
       },

@@ -5,4 +5,5 @@ export * from './filters/index.js';
 export * from './forwarding-table.js';
 export type * from './handlers.js';
 export * from './load-handlers.js';
+export * from './queues/index.js';
 export * from './service.js';

@@ -6,11 +6,14 @@ import type { Member } from './member.js';
 
 /** Memory that a received batch may hold however small it is, bytes (ZeroMQ receives into blocks of 8 KiB). */
 const RECEIVE_BLOCK = 16 * 1024;
+/** Dead entries that may stand in the queue before they are swept out of it. */
+const SWEEP_FROM = 256;
+const NOTHING = new Uint8Array(0);
 
 /** Responses, or one message that is not a response (`count` 0), waiting for credit. */
 interface Entry {
   readonly member: Member;
-  readonly buffer: Uint8Array;
+  buffer: Uint8Array;
   readonly start: number;
   readonly end: number;
   readonly count: number;
@@ -30,6 +33,8 @@ export class Outbox {
   private doomed = false;
   private entries: Entry[] = [];
   private head = 0;
+  /** Dead entries from `head` on. */
+  private dead = 0;
   /** Where to look first for something that may be dropped; everything before it may not. */
   private droppable = 0;
   private readonly latest = new Map<Member, Map<string, Entry>>();
@@ -41,6 +46,11 @@ export class Outbox {
     /** The hold of the run being delivered, made on demand. */
     private readonly currentHold: () => Hold | undefined,
   ) {}
+
+  /** Places in the queue, dead ones included: bounded by what waits, however much was dropped. */
+  get length(): number {
+    return this.entries.length - this.head;
+  }
 
   get waiting(): boolean {
     return this.head < this.entries.length;
@@ -138,8 +148,8 @@ export class Outbox {
       const { member } = entry;
       if (entry.dead || entry.count === 0 || (member.overflow !== 'dropOldest' && member.overflow !== 'latest'))
         continue;
-      this.kill(entry);
       this.miss(member, entry.buffer, entry.start, entry.end, entry.count);
+      this.kill(entry);
     }
     return this.bytes + bytes <= bound;
   }
@@ -173,14 +183,27 @@ export class Outbox {
   }
 
   private push(entry: Entry): void {
+    if (this.dead >= SWEEP_FROM && this.dead * 2 > this.entries.length - this.head) this.sweep();
     this.entries.push(entry);
     this.bytes += entry.end - entry.start;
   }
 
+  /** Its bytes go at once; its place when the queue comes to it, or with the next sweep. */
   private kill(entry: Entry): void {
     entry.dead = true;
+    entry.buffer = NOTHING;
+    this.dead++;
     this.bytes -= entry.end - entry.start;
     entry.hold?.release();
+  }
+
+  /** A peer that takes nothing must not make the queue longer for ever by what is dropped from it. */
+  private sweep(): void {
+    this.entries = this.entries.filter((entry, index) => index >= this.head && !entry.dead);
+    this.head = 0;
+    this.dead = 0;
+    this.droppable = 0;
+    for (const keys of this.latest.values()) for (const [key, entry] of keys) if (entry.dead) keys.delete(key);
   }
 
   /** The session has credit again. */
@@ -190,18 +213,19 @@ export class Outbox {
       if (entry.count > 0 && !entry.dead && this.session.credit <= 0) break;
       this.head++;
       if (!entry.dead) this.sendEntry(entry);
+      this.dead--;
     }
     this.compact();
     if (!this.waiting) this.drained();
   }
 
   private sendEntry(entry: Entry): void {
-    const { member } = entry;
+    const { member, buffer } = entry;
     this.kill(entry);
     if (member.left) return;
     if (member.missed !== undefined) member.tellMissed();
-    if (entry.count === 0) this.session.sendEncoded(entry.buffer);
-    else this.session.sendData(entry.buffer, entry.start, entry.end, entry.count);
+    if (entry.count === 0) this.session.sendEncoded(buffer);
+    else this.session.sendData(buffer, entry.start, entry.end, entry.count);
   }
 
   private compact(): void {
@@ -236,6 +260,7 @@ export class Outbox {
     }
     this.entries = [];
     this.head = 0;
+    this.dead = 0;
     this.droppable = 0;
     this.latest.clear();
     this.gapped.clear();

@@ -1,6 +1,6 @@
 import { TrunklineError } from './errors.js';
 import { Type } from './header.js';
-import type { Link, LinkEvents, Log, Transport } from './ports.js';
+import { HANDSHAKE_REFUSED, type Link, type LinkEvents, type Log, type Transport } from './ports.js';
 import { Session, type SessionContext, type SessionEvents } from './session.js';
 import { Timer, type TimerOwner } from './timers.js';
 
@@ -14,6 +14,8 @@ export interface Role {
   onCredit(session: Session): void;
   /** The session ended; `final`: there will be no other. */
   onLost(reason: TrunklineError, final: boolean): void;
+  /** HANDSHAKE_REFUSED by every address, and nobody waits for `ready`. It is tried on, slowly; told once per series. */
+  onRefused?(error: TrunklineError): void;
 }
 
 export interface ConnectionOptions {
@@ -50,6 +52,8 @@ export class Connection implements TimerOwner {
   private linkUp = false;
   private index = 0;
   private failures = 0;
+  /** Addresses that refused the handshake since the last session. */
+  private readonly refusedBy = new Set<string>();
   private readonly attemptTimer = new Timer(this);
   private readonly helloTimer = new Timer(this);
   private readonly events: SessionEvents;
@@ -95,7 +99,10 @@ export class Connection implements TimerOwner {
     return this.roles.length === 0 ? this.close() : Promise.resolve();
   }
 
-  /** Resolves when a session is open. @throws TrunklineError the reason the connection closed, ABORTED */
+  /**
+   * Resolves when a session is open.
+   * @throws TrunklineError the reason the connection closed, HANDSHAKE_REFUSED (it is tried on all the same), ABORTED
+   */
   ready(signal?: AbortSignal): Promise<void> {
     if (this.state === 'open') return Promise.resolve();
     if (this.state === 'closed') return Promise.reject(this.closedBy!);
@@ -146,7 +153,24 @@ export class Connection implements TimerOwner {
     this.options.log.debug({ address: this.address, reason }, 'link down');
     this.lastDown = reason;
     this.session?.lost(reason);
+    if (reason === HANDSHAKE_REFUSED) this.refused();
   }
+
+  /** Wrong keys look like a dead peer to whoever only waits (F43): it is told once every address was asked. */
+  private refused(): void {
+    const { addresses, log } = this.options;
+    this.refusedBy.add(this.address);
+    log.warn({ address: this.address }, 'the handshake was refused');
+    if (this.refusedBy.size < new Set(addresses).size) {
+      this.nextAddress();
+      return;
+    }
+    const error = new TrunklineError('HANDSHAKE_REFUSED', `the handshake was refused by ${addresses.join(', ')}`);
+    const waiting = [...this.waiting];
+    for (const waiter of waiting) waiter.reject(error);
+    if (waiting.length === 0) for (const role of [...this.roles]) role.onRefused?.(error);
+  }
+
   /** What the transport last said about a link that is down, for people. */
   lastDown = '';
 
@@ -200,6 +224,7 @@ export class Connection implements TimerOwner {
     if (this.session !== session) return;
     this.state = 'open';
     this.failures = 0;
+    this.refusedBy.clear();
     this.options.context.timers.stop(this.attemptTimer);
     this.options.log.info({ address: this.address, peer: session.peer.name }, 'connected');
     for (const role of [...this.roles]) role.onOpen(session);

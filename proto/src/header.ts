@@ -51,6 +51,7 @@ export const Type = {
   ACK: 50,
   NACK: 51,
   EXTEND: 52,
+  SETTLED: 53,
 } as const;
 export const FIRST_APPLICATION_TYPE = 128;
 
@@ -60,6 +61,8 @@ export const Flag = {
   FINAL: 4,
   REDELIVERED: 8,
   JSON: 16,
+  /** The meta of a PUBLISH says something about time: ttl, delay. */
+  TIMED: 32,
 } as const;
 
 const names = new Map<number, string>(Object.entries(Type).map(([name, type]) => [type, name]));

@@ -10,7 +10,7 @@ import {
   readU53,
   writeHeader,
 } from './header.js';
-import { decodeMeta, EMPTY_META, encodeMeta, type Meta } from './meta.js';
+import { decodeMeta, EMPTY_META, encodeMeta, isTimed, type Meta } from './meta.js';
 import { MetaWriter } from './meta-writer.js';
 import { isWellFormed } from './text.js';
 
@@ -30,7 +30,7 @@ const SHORT = 16;
  * (UTF-8) or anything else (JSON, flagged so).
  */
 export class MessageEncoder {
-  /** Flags that the last body asks for: JSON or none. */
+  /** Flags that the last message asks for: JSON, TIMED or none. */
   flags = 0;
   metaLength = 0;
   private bodyLength = 0;
@@ -48,7 +48,7 @@ export class MessageEncoder {
     // the application's own code (toJSON, getters) runs before anything is kept here: it may encode something itself
     const content = typeof body === 'string' || body === undefined ? body : (asBytes(body) ?? toJson(body));
     this.encodeMeta(meta);
-    this.flags = typeof content === 'string' && content !== body ? Flag.JSON : 0;
+    this.flags = (typeof content === 'string' && content !== body ? Flag.JSON : 0) | (isTimed(meta) ? Flag.TIMED : 0);
     if (typeof content === 'string') this.takeText(content);
     else this.take(content ?? NOTHING);
     return this.metaLength + this.bodyLength;

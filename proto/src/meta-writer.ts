@@ -1,4 +1,4 @@
-import type { Meta } from './meta.js';
+import { isTimed, type Meta } from './meta.js';
 
 const SCRATCH_BYTES = 4096;
 /** Lengths up to here take one byte each, also those of what is around them. */
@@ -25,7 +25,7 @@ export class MetaWriter {
   /** Returns the length of what it wrote in `bytes`, or -1: this one is for `encodeMeta`. */
   write(meta: Partial<Meta>): number {
     // reading may run the application's own code, which may send a message of its own
-    if (this.busy) return -1;
+    if (this.busy || isTimed(meta)) return -1;
     this.busy = true;
     try {
       return this.writeMeta(meta) ? this.at : -1;

@@ -12,6 +12,10 @@ export interface Meta {
   readonly key: string;
   readonly attrs: Attributes;
   readonly contentType: string;
+  /** Of a message in a queue: not delivered later than this after it was stored, ms. */
+  readonly ttlMs?: number;
+  /** Of a message in a queue: not delivered earlier than this after it was stored, ms. */
+  readonly delayMs?: number;
 }
 
 /** Most bytes a meta may have (u16). */
@@ -32,16 +36,33 @@ const MAX_UINT = 2n ** 64n - 1n;
  */
 export function encodeMeta(meta: Partial<Meta>): Uint8Array {
   const { tag, key, attrs, contentType } = meta;
-  if (isAbsent(tag) && isAbsent(key) && isAbsent(attrs) && isAbsent(contentType)) return NOTHING;
+  const timed = isTimed(meta);
+  if (isAbsent(tag) && isAbsent(key) && isAbsent(attrs) && isAbsent(contentType) && !timed) return NOTHING;
   const message: trunkline.Meta.$Properties = {};
   if (!isAbsent(tag)) message.tag = text('tag', tag);
   if (!isAbsent(key)) message.key = text('key', key);
   if (!isAbsent(contentType)) message.contentType = text('contentType', contentType);
   if (!isAbsent(attrs)) message.attrs = encodeAttributes(attrs);
+  if (timed) encodeTimes(message, meta);
   const bytes = trunkline.Meta.encode(message as trunkline.Meta).finish();
   if (bytes.length > MAX_META)
     throw new TrunklineError('META_INVALID', `meta has ${bytes.length} bytes, at most ${MAX_META}`);
   return bytes;
+}
+
+/** Whether a meta says something about time: its message has the flag TIMED then. */
+export function isTimed({ ttlMs, delayMs }: Partial<Meta>): boolean {
+  return ttlMs !== undefined || delayMs !== undefined;
+}
+
+function encodeTimes(message: trunkline.Meta.$Properties, { ttlMs, delayMs }: Partial<Meta>): void {
+  if (ttlMs !== undefined) message.ttlMs = milliseconds('ttlMs', ttlMs, 1);
+  if (delayMs !== undefined) message.delayMs = milliseconds('delayMs', delayMs, 0);
+}
+
+function milliseconds(field: string, value: unknown, least: number): number {
+  if (Number.isSafeInteger(value) && (value as number) >= least) return value as number;
+  throw new TrunklineError('META_INVALID', `${field} must be a whole number of milliseconds from ${least}`);
 }
 
 function isAbsent(value: unknown): value is undefined | null | '' {
@@ -105,7 +126,10 @@ export function decodeMeta(bytes: Uint8Array, start: number, end: number): Meta 
     const value = decodeValue(message.attrs[name] as trunkline.Value);
     if (value !== undefined) attrs[name] = value;
   }
-  return { tag: message.tag ?? '', key: message.key ?? '', attrs, contentType: message.contentType ?? '' };
+  const meta = { tag: message.tag ?? '', key: message.key ?? '', attrs, contentType: message.contentType ?? '' };
+  const ttlMs = Number(integer((message.ttlMs ?? 0) as never, false));
+  const delayMs = Number(integer((message.delayMs ?? 0) as never, false));
+  return ttlMs + delayMs === 0 ? meta : { ...meta, ...(ttlMs > 0 && { ttlMs }), ...(delayMs > 0 && { delayMs }) };
 }
 
 /** `kind` is the member of the oneof that came last, which is the one that counts; undefined when there was none. */

@@ -34,6 +34,7 @@ function codec<T extends object>(type: Generated, defaults: T): Codec<T> {
 
 /** A Long from protobufjs as a number; beyond 2^53-1 it saturates, which no honest peer sends. */
 function plain(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(plain);
   if (typeof value !== 'object' || value === null || !('low' in value)) return value;
   const { low, high } = value as { low: number; high: number };
   return Math.min(Number.MAX_SAFE_INTEGER, (low >>> 0) + (high >>> 0) * 4294967296);
@@ -84,6 +85,7 @@ interface RequestFields {
   rate: number;
   overflow: string;
   start: Start | undefined;
+  window: number;
 }
 const requestFields = codec<RequestFields>(trunkline.Request as never, {
   request: 0,
@@ -94,6 +96,7 @@ const requestFields = codec<RequestFields>(trunkline.Request as never, {
   rate: 0,
   overflow: '',
   start: undefined,
+  window: 0,
 });
 export interface Request extends RequestFields {
   start: Start;
@@ -132,6 +135,42 @@ export const status = codec(trunkline.Status as never, { state: '', reason: '' }
 export const gap = codec(trunkline.Gap as never, { count: 0, first: 0, last: 0, reason: '' });
 export type Gap = ReturnType<typeof gap.decode>;
 export const offer = codec(trunkline.Offer as never, { codes: [] as number[], ranges: [] as number[] });
+
+/** Publishes that were refused: `count` numbers from `first` on. */
+export interface PublishRefusal {
+  first: number;
+  count: number;
+  code: string;
+  message: string;
+  retryable: boolean;
+}
+const publishedFields = codec(trunkline.Published as never, {
+  stored: [] as number[],
+  refused: [] as Partial<PublishRefusal>[],
+});
+export interface Published {
+  /** Triples: first publish number, count, sequence of the first. */
+  stored: number[];
+  refused: PublishRefusal[];
+}
+const NO_REFUSAL: PublishRefusal = { first: 0, count: 0, code: '', message: '', retryable: false };
+export const published: Codec<Published> = {
+  encode: (value) => publishedFields.encode(value),
+  decode(bytes) {
+    const { stored, refused } = publishedFields.decode(bytes);
+    return { stored, refused: refused.map(refusal) };
+  },
+};
+
+function refusal(fields: Partial<PublishRefusal>): PublishRefusal {
+  const { first, count, ...rest } = { ...NO_REFUSAL, ...fields };
+  return { ...rest, first: plain(first) as number, count: plain(count) as number };
+}
+
+export const settle = codec(trunkline.Settle as never, { call: 0, ranges: [] as number[], delayMs: 0, reason: '' });
+export type Settle = ReturnType<typeof settle.decode>;
+export const settled = codec(trunkline.Settled as never, { call: 0, failed: [] as number[], code: '', message: '' });
+export type Settled = ReturnType<typeof settled.decode>;
 
 /**
  * The payload of the message at `at`.

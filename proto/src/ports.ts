@@ -31,6 +31,9 @@ export interface Link {
   close(): void;
 }
 
+/** The reason of `onDown` when the peer is there and will not have us: waiting does not mend that. */
+export const HANDSHAKE_REFUSED = 'handshake refused';
+
 /** Who hears of a link. All calls are synchronous; none may throw. */
 export interface LinkEvents {
   onBatch(link: Link, batch: Uint8Array): void;

@@ -188,6 +188,7 @@ export class Provider implements AsyncDisposable {
     let current: Session | undefined;
     let welcomed = false;
     const role: Role = {
+      onRefused: (error) => this.report(error),
       onOpen: (session) => {
         current = session;
         welcomed = true;

@@ -71,6 +71,7 @@ export class Client extends Events<ClientEvents> implements AsyncDisposable {
       onData: (session, batch, start, end) => this.#data(session, batch, start, end),
       onCredit: (session) => this.#sender.credit(session),
       onLost: (reason, final) => this.#lost(reason, final),
+      onRefused: (error) => this.report(error),
     };
     connection.addRole(this.#role);
   }

@@ -1,11 +1,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Dealer, type Event, type SocketOptions } from 'zeromq';
-import type { Link, LinkEvents } from '../ports.js';
+import { HANDSHAKE_REFUSED, type Link, type LinkEvents } from '../ports.js';
 import { type Address, formatAddress, hostText, isHostName, isIPv6 } from './address.js';
 import { ended, monitorLoop, type Receiver, receiveLoop } from './receive.js';
 import { lookUp } from './resolve.js';
 import { type Settings, socketOptions } from './settings.js';
 
+/** Connected, and then nothing: a process that is stopped, or not one of ours. */
+const UNANSWERED = 'handshake not answered';
 /** Longer than any socket lives without a connection, in ms. */
 const neverMs = 3_600_000;
 
@@ -151,11 +153,17 @@ export class DialledLink implements Link {
 
   #monitored(socket: Dealer, event: Event): void {
     if (this.#socket !== socket) return;
-    if (event.type === 'connect') this.#limit(socket, this.#settings.handshakeTimeoutMs, 'handshake refused');
+    if (event.type === 'connect') this.#limit(socket, this.#settings.handshakeTimeoutMs, UNANSWERED);
     else if (event.type === 'handshake') this.#connected(socket);
     else if (event.type === 'close') this.#lost(socket, 'no connection');
     else if (event.type === 'disconnect') this.#lost(socket, this.#up ? 'connection lost' : 'no connection');
-    else if (event.type.startsWith('handshake:error')) this.#lost(socket, 'handshake refused');
+    else if (event.type.startsWith('handshake:error')) this.#lost(socket, this.#refusal(event.type));
+  }
+
+  /** A peer that ends the connection within the handshake refuses our keys, or, where there are none, is dying. */
+  #refusal(type: string): string {
+    if (type === 'handshake:error:other' && this.#more.security().curveServerKey === undefined) return 'no connection';
+    return HANDSHAKE_REFUSED;
   }
 
   #connected(socket: Dealer): void {
@@ -194,7 +202,7 @@ export class DialledLink implements Link {
     // What waits in it was meant for the lost connection.
     socket.linger = 0;
     socket.close();
-    const refused = reason === 'handshake refused';
+    const refused = reason === HANDSHAKE_REFUSED || reason === UNANSWERED;
     if (refused) this.#settings.counters.refusedHandshakes++;
     const tell = wasUp || (refused && !this.#refusalTold);
     this.#refusalTold ||= refused;

@@ -197,3 +197,18 @@ test('latest: at most `rate` a second per key, the newest wins, an END flushes w
   );
   assert.deepEqual(world.leftovers(), nothing);
 });
+
+for (const overflow of ['dropOldest', 'latest']) {
+  test(`${overflow}: a peer that never takes anything costs a bounded queue, however much is dropped`, async () => {
+    const { world, provider, slow, request } = await slowAndFast(overflow);
+    const { outbox } = [...world.dispatcher.peers.values()][1]!;
+    await send(world, provider, request, 1, 1200, (n) => `key ${n}`);
+    assert.ok(outbox.length < 600, `${outbox.length} places`);
+    slow.resume();
+    await world.settle();
+    const got = slow.take();
+    const gaps = got.filter(({ type }) => type === 'GAP').map(({ fields }) => Number(fields.count));
+    assert.equal(numbers(got).length + gaps.reduce((sum, count) => sum + count, 0), 1200);
+    assert.deepEqual([outbox.length, outbox.bytes], [0, 0]);
+  });
+}

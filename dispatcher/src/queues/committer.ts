@@ -1,0 +1,312 @@
+import { type Flushable, type Flusher, type Log, Timer, type Timers, TrunklineError } from '@trunkline/proto';
+import type { Group, GroupCut } from './group.js';
+import { MIB } from './options.js';
+import type { Publisher, PublishRefusal } from './publisher.js';
+import type { Batch, Budget, Queue } from './queue.js';
+import { RecordWriter } from './record-bytes.js';
+import type { Commit, Store } from './store.js';
+
+/** Most that goes into one commit. */
+const COMMIT_BYTES = MIB;
+const COMMIT_MESSAGES = 2048;
+const MAX_UNDER_WAY = 2;
+/** A store that failed is tried again after this, ms. */
+export const STORE_AGAIN = 500;
+/** The queues' time is stored so often, ms: after a restart it does not go back by more. */
+const TIME_STEP = 1000;
+export const TIME_RECORD = 'time';
+
+export function queueRecord(id: number): string {
+  return `queue/${id}`;
+}
+
+export function groupRecord(id: number, name: string): string {
+  return `group/${id}/${name}`;
+}
+
+export function publisherRecord(id: number, publisher: string): string {
+  return `publisher/${id}/${publisher}`;
+}
+
+export interface CommitterOptions {
+  readonly store: Store | undefined;
+  readonly flusher: Flusher;
+  readonly timers: Timers;
+  readonly log: Log;
+  time(): number;
+  /** The record of a queue as it is now. */
+  encodeQueue(queue: Queue): Uint8Array;
+}
+
+/** One commit on its way, and who is told what became of it. */
+interface UnderWay {
+  readonly batches: readonly Batch[];
+  readonly groups: ReadonlyMap<Group, GroupCut>;
+  readonly records: ReadonlyMap<string, Uint8Array | null>;
+  readonly trimmed: readonly Queue[];
+  readonly drops: readonly number[];
+  readonly done: readonly ((error?: TrunklineError) => void)[];
+}
+
+/**
+ * Group commit: everything that came while commits were under way goes into the next one. Queues in memory are served
+ * at the end of the same step.
+ */
+export class Committer implements Flushable {
+  /** Why publishes are refused now: the store cannot take them. */
+  refusal: PublishRefusal | undefined;
+  commits = 0;
+  private readonly queues = new Set<Queue>();
+  private readonly groups = new Set<Group>();
+  private readonly publishers = new Map<string, Publisher>();
+  private records = new Map<string, Uint8Array | null>();
+  private drops: number[] = [];
+  private done: ((error?: TrunklineError) => void)[] = [];
+  private urgent = false;
+  private scheduled = false;
+  private underWay = 0;
+  /** A commit failed: nothing new begins before all that were under way have. */
+  private failed: TrunklineError | undefined;
+  /** Not even records can be written. */
+  private blocked = false;
+  private lastTime = 0;
+  private readonly retry = new Timer({ onTimer: () => this.again() });
+  private idle: (() => void)[] = [];
+  private readonly due: Queue[] = [];
+
+  constructor(private readonly options: CommitterOptions) {}
+
+  queueChanged(queue: Queue): void {
+    this.queues.add(queue);
+    this.schedule();
+  }
+
+  groupChanged(group: Group, urgent: boolean): void {
+    this.groups.add(group);
+    if (urgent) this.schedule();
+  }
+
+  publisherChanged(queue: Queue, publisher: Publisher | undefined, id: string): void {
+    const key = publisherRecord(queue.id, id);
+    if (publisher !== undefined) this.publishers.set(key, publisher);
+    else {
+      this.publishers.delete(key);
+      this.record(key, null);
+    }
+  }
+
+  /** Writes a record with the next commit, or with `null` deletes it. */
+  record(key: string, value: Uint8Array | null): void {
+    this.records.set(key, value);
+    this.schedule();
+  }
+
+  dropMessages(queue: number): void {
+    this.drops.push(queue);
+    this.schedule();
+  }
+
+  /** Resolves when everything up to now is stored. @throws TrunklineError STORE_FULL, STORE_FAILED */
+  flushed(): Promise<void> {
+    if (this.options.store === undefined) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      this.done.push((error) => (error === undefined ? resolve() : reject(error)));
+      this.schedule();
+    });
+  }
+
+  /** Resolves when nothing is under way or waits to be stored, or cannot be. */
+  settled(): Promise<void> {
+    if (this.groups.size > 0) this.schedule();
+    if (!this.scheduled && this.underWay === 0 && !this.hasWork()) return Promise.resolve();
+    if (this.blocked) return Promise.resolve();
+    return new Promise((resolve) => this.idle.push(resolve));
+  }
+
+  private schedule(): void {
+    this.urgent = true;
+    if (this.scheduled) return;
+    this.scheduled = true;
+    this.options.flusher.add(this);
+  }
+
+  flush(): void {
+    this.scheduled = false;
+    for (const queue of this.queues) if (!queue.durable) this.storeInMemory(queue);
+    while (this.hasWork() && this.underWay < MAX_UNDER_WAY && this.failed === undefined && !this.blocked) this.commit();
+    if (this.blocked || (this.underWay === 0 && !this.hasWork())) for (const resolve of this.idle.splice(0)) resolve();
+  }
+
+  private storeInMemory(queue: Queue): void {
+    this.queues.delete(queue);
+    for (;;) {
+      const batch = queue.cut({ bytes: COMMIT_BYTES, messages: COMMIT_MESSAGES });
+      if (batch === undefined) break;
+      queue.stored(batch);
+    }
+  }
+
+  private hasWork(): boolean {
+    if (this.options.store === undefined) return false;
+    return (
+      this.urgent && this.queues.size + this.groups.size + this.records.size + this.drops.length + this.done.length > 0
+    );
+  }
+
+  private commit(): void {
+    const { store } = this.options;
+    if (store === undefined) return;
+    this.urgent = false;
+    const budget = { bytes: COMMIT_BYTES, messages: COMMIT_MESSAGES };
+    const batches = this.cutQueues(budget);
+    const trimmed = this.cutRecords();
+    const groups = this.cutGroups();
+    const { records, drops, done } = this;
+    this.records = new Map();
+    this.drops = [];
+    this.done = [];
+    const put = new Map(records);
+    for (const [key, publisher] of this.publishers) put.set(key, publisher.encode());
+    this.publishers.clear();
+    for (const [group, { record }] of groups) put.set(groupRecord(group.queue.id, group.name), record);
+    this.putTime(put);
+    const commit: Commit = {
+      // the store may hand the bytes on for good, and readers here still need them
+      append: batches.map(({ queue, chunk: { first, last, bytes } }) => ({
+        queue: queue.id,
+        first,
+        last,
+        bytes: bytes.slice(),
+      })),
+      put,
+      trim: trimmed.map(({ id, floor }) => ({ queue: id, upTo: floor })),
+      drop: drops,
+    };
+    const underWay = { batches, groups, records, trimmed, drops, done };
+    this.underWay++;
+    this.commits++;
+    store.commit(commit).then(
+      () => this.succeeded(underWay),
+      (error: unknown) => this.failedWith(underWay, error),
+    );
+  }
+
+  private cutQueues(budget: Budget): Batch[] {
+    const batches: Batch[] = [];
+    const more: Queue[] = [];
+    for (const queue of this.queues) {
+      if (!queue.durable) continue;
+      if (budget.bytes <= 0 || budget.messages <= 0) break;
+      this.queues.delete(queue);
+      const batch = queue.cut(budget);
+      if (queue.hasPending) more.push(queue);
+      if (queue.recordDue) this.due.push(queue);
+      if (batch === undefined) continue;
+      batches.push(batch);
+      // what this commit stores may be delivered as soon as it has, if the groups' records say so
+      for (const group of queue.groups.values()) if (group.members.length > 0) this.groups.add(group);
+    }
+    // behind the others, so that none of them waits for ever
+    for (const queue of more) this.queues.add(queue);
+    if (this.queues.size > 0) this.urgent = true;
+    return batches;
+  }
+
+  /** Records of queues that changed; returns those of which something is trimmed. */
+  private cutRecords(): Queue[] {
+    const trimmed: Queue[] = [];
+    for (const queue of this.due.splice(0)) {
+      if (queue.closed || !queue.recordDue) continue;
+      queue.recordDue = false;
+      this.records.set(queueRecord(queue.id), this.options.encodeQueue(queue));
+      if (!queue.trimDue) continue;
+      queue.trimDue = false;
+      trimmed.push(queue);
+    }
+    return trimmed;
+  }
+
+  private cutGroups(): Map<Group, GroupCut> {
+    const cuts = new Map<Group, GroupCut>();
+    for (const group of this.groups) if (!group.closed) cuts.set(group, group.cut());
+    this.groups.clear();
+    return cuts;
+  }
+
+  private putTime(put: Map<string, Uint8Array | null>): void {
+    const time = this.options.time();
+    if (time - this.lastTime < TIME_STEP) return;
+    this.lastTime = time;
+    put.set(TIME_RECORD, new RecordWriter().integer(Math.floor(time)).finish());
+  }
+
+  private succeeded({ batches, groups, done }: UnderWay): void {
+    this.underWay--;
+    if (batches.length > 0) this.refusal = undefined;
+    for (const batch of batches) batch.queue.stored(batch);
+    for (const cut of groups.values()) cut.flushed();
+    for (const tell of done) tell();
+    this.ended();
+  }
+
+  private failedWith(underWay: UnderWay, cause: unknown): void {
+    const { batches, groups, records, trimmed, drops, done } = underWay;
+    this.underWay--;
+    const error =
+      cause instanceof TrunklineError ? cause : new TrunklineError('STORE_FAILED', String(cause), { cause });
+    const first = this.failed === undefined;
+    this.failed ??= error;
+    if (first) this.options.log.error({ code: error.code, error: error.message }, 'the store takes nothing');
+    const refusal = refusalOf(error);
+    this.refusal = refusal;
+    for (const batch of [...batches].reverse()) batch.queue.failed(batch, refusal);
+    for (const [group, cut] of groups) {
+      cut.failed();
+      if (!group.closed) this.groups.add(group);
+    }
+    for (const [key, value] of records) if (!this.records.has(key)) this.records.set(key, value);
+    for (const queue of trimmed) {
+      queue.recordDue = true;
+      queue.trimDue = true;
+      this.queues.add(queue);
+    }
+    this.drops.unshift(...drops);
+    this.urgent = true;
+    for (const tell of done) tell(error);
+    // a commit that had nothing but records: there is not even room for them
+    if (batches.length === 0) this.blocked = true;
+    this.ended();
+  }
+
+  private ended(): void {
+    if (this.failed !== undefined && this.underWay === 0) {
+      const { refusal } = this;
+      if (this.failed.code !== 'STORE_FULL') this.blocked = true;
+      this.failed = undefined;
+      // told now, and not when they time out
+      if (refusal !== undefined) for (const queue of this.queues) if (queue.durable) queue.refusePending(refusal);
+      this.options.timers.start(this.retry, STORE_AGAIN);
+    }
+    if (!this.scheduled) {
+      this.scheduled = true;
+      this.options.flusher.add(this);
+    }
+  }
+
+  /** Publishes are let through again: the first ones tell whether the store takes them. */
+  private again(): void {
+    this.refusal = undefined;
+    this.blocked = false;
+    this.schedule();
+  }
+
+  close(): void {
+    this.options.timers.stop(this.retry);
+    this.blocked = true;
+  }
+}
+
+function refusalOf(error: TrunklineError): PublishRefusal {
+  const code = error.code === 'STORE_FULL' ? 'STORE_FULL' : 'STORE_FAILED';
+  return { code, message: error.message, retryable: true };
+}

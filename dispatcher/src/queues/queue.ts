@@ -1,0 +1,645 @@
+import { type Clock, type Log, OFFSET, readU32, readU53, Timer, type Timers, TrunklineError } from '@trunkline/proto';
+import { CachedChunk, ChunkCache, isSound } from './chunk-cache.js';
+import { Group } from './group.js';
+import type { GroupState } from './group-record.js';
+import { Ledger } from './ledger.js';
+import type { Member, MemberPort } from './member.js';
+import { type GroupStart, type MessageFilter, MIB, type QueueOptions } from './options.js';
+import { type Confirm, Publisher, type PublishRefusal, type Run } from './publisher.js';
+import { type Range, Ranges } from './ranges.js';
+import type { Store } from './store.js';
+import { stamp, storedAt } from './stored-message.js';
+
+/** Newest messages of a queue on disk that are kept in memory for readers at its end. */
+const CACHE_BYTES = 8 * MIB;
+/** What is read from the store at once for a reader that is behind. */
+const READ_BYTES = MIB;
+/** Publishers a queue remembers; the one that was idle for longest goes first. */
+export const MAX_PUBLISHERS = 1024;
+const MAX_GROUPS = 10_000;
+const MIN_AGE_CHECK = 50;
+const MAX_AGE_CHECK = 60_000;
+
+/** What a queue needs of the others. */
+export interface QueueHost {
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly log: Log;
+  readonly store: Store | undefined;
+  /** Milliseconds since 1970 that never go back, not even when the date does. */
+  time(): number;
+  /** Why nothing is taken for the store now, or undefined. */
+  refusal(): PublishRefusal | undefined;
+  queueChanged(queue: Queue): void;
+  groupChanged(group: Group, urgent: boolean): void;
+  publisherChanged(queue: Queue, publisher: Publisher | undefined, id: string): void;
+  /** Takes a message to the dead letter queue. */
+  bury(queue: Queue, letter: DeadLetter, done: (buried: boolean) => void): void;
+  /** @throws TrunklineError FILTER_INVALID */
+  compile(filter: string): MessageFilter;
+}
+
+export interface DeadLetter {
+  readonly bytes: Uint8Array;
+  readonly at: number;
+  readonly group: string;
+  readonly sequence: number;
+  readonly count: number;
+  readonly reason: string;
+}
+
+/** Messages of one queue in one commit. */
+export interface Batch {
+  readonly queue: Queue;
+  readonly chunk: CachedChunk;
+  readonly runs: readonly Run[];
+}
+
+/** What may still go into a commit. */
+export interface Budget {
+  bytes: number;
+  messages: number;
+}
+
+/** What is stored of a queue beside its messages. */
+export interface QueueState {
+  readonly last: number;
+  readonly floor: number;
+  readonly removed: readonly Range[];
+}
+
+/**
+ * One stored copy of messages, and any number of groups that read it. Knows neither service codes nor sessions.
+ * Sequences go from 1 without a hole.
+ */
+export class Queue {
+  /** The last message that is stored. */
+  last = 0;
+  /** The last message that has a sequence; beyond `last` they are in commits under way. */
+  assigned = 0;
+  /** Nothing up to here is there for anybody. */
+  floor = 0;
+  /** Single messages that an operator took out. */
+  readonly removed = new Ranges();
+  readonly groups = new Map<string, Group>();
+  readonly privates = new Set<Group>();
+  readonly publishers = new Map<string, Publisher>();
+  published = 0;
+  dropped = 0;
+  closed = false;
+  /** The next commit stores its record, or gives back what is below `floor`. */
+  recordDue = false;
+  trimDue = false;
+  private readonly ledger = new Ledger();
+  private readonly cache: ChunkCache;
+  private pending: Run[] = [];
+  private pendingCount = 0;
+  private pendingBytes = 0;
+  private readonly ageTimer = new Timer({ onTimer: () => this.checkAge() });
+  private checkingAge = false;
+
+  constructor(
+    readonly host: QueueHost,
+    readonly id: number,
+    public options: QueueOptions,
+  ) {
+    this.cache = new ChunkCache(this.durable ? CACHE_BYTES : Number.POSITIVE_INFINITY);
+    this.watchAge();
+  }
+
+  get durable(): boolean {
+    return this.options.storage === 'disk';
+  }
+
+  get timers(): Timers {
+    return this.host.timers;
+  }
+
+  get clock(): Clock {
+    return this.host.clock;
+  }
+
+  get log(): Log {
+    return this.host.log;
+  }
+
+  time(): number {
+    return this.host.time();
+  }
+
+  /** Until when a message that is delivered now has to be acknowledged. */
+  deadline(): number {
+    const { ackTimeout } = this.options;
+    return ackTimeout === 0 ? Number.POSITIVE_INFINITY : this.time() + ackTimeout;
+  }
+
+  get depth(): number {
+    return this.last - this.floor - this.removed.size;
+  }
+
+  get bytes(): number {
+    return this.ledger.bytes;
+  }
+
+  /** Bounds as they are from now on. */
+  reconfigure(options: QueueOptions): void {
+    this.options = options;
+    this.watchAge();
+    this.enforceBounds();
+    for (const group of this.allGroups()) group.arm(this.deadline());
+  }
+
+  /** After the store was opened. */
+  restore(state: QueueState, stored: { first: number; last: number; bytes: number } | undefined): void {
+    this.last = Math.max(state.last, stored?.last ?? 0);
+    this.assigned = this.last;
+    this.floor = Math.max(state.floor, stored === undefined ? this.last : stored.first - 1);
+    for (const { first, last } of state.removed) this.removed.add(first, last);
+    if (this.floor > 0) this.removed.remove(1, this.floor);
+    if (stored !== undefined) this.ledger.append(stored.first, stored.last, stored.bytes, stored.last > stored.first);
+  }
+
+  // ---- publishing ----
+
+  publisher(id: string): Publisher {
+    let publisher = this.publishers.get(id);
+    if (publisher === undefined) {
+      publisher = new Publisher(id);
+      this.publishers.set(id, publisher);
+      this.forgetPublishers();
+    }
+    return publisher;
+  }
+
+  /** Makes a publisher the last one to be forgotten. */
+  publisherUsed(publisher: Publisher): void {
+    if (!this.publishers.delete(publisher.id)) return;
+    this.publishers.set(publisher.id, publisher);
+  }
+
+  private forgetPublishers(): void {
+    if (this.publishers.size <= MAX_PUBLISHERS) return;
+    for (const [id, publisher] of this.publishers) {
+      if (publisher.busy) continue;
+      this.publishers.delete(id);
+      this.host.publisherChanged(this, undefined, id);
+      return;
+    }
+  }
+
+  /**
+   * Messages back to back, with publish numbers from `number` on. The bytes are never written by the caller again.
+   * What was stored before is confirmed as it was then.
+   */
+  publish(
+    publisher: Publisher,
+    buffer: Uint8Array,
+    start: number,
+    end: number,
+    count: number,
+    number: number,
+    confirm: Confirm,
+  ): void {
+    if (number > publisher.last) {
+      this.accept(publisher, buffer, start, end, count, number, confirm);
+      return;
+    }
+    let next = number;
+    for (let at = start; at < end; at += readU32(buffer, at)) {
+      const known = next > publisher.last ? undefined : publisher.find(next);
+      if (known === undefined) this.accept(publisher, buffer, at, at + readU32(buffer, at), 1, next, confirm);
+      else if (known === 'forgotten') confirm.refused(next, 1, FORGOTTEN);
+      else if (isRun(known)) known.confirm = confirm;
+      else confirm.stored(next, 1, known.sequence);
+      next++;
+    }
+  }
+
+  /** A message of the dispatcher's own. */
+  append(message: Uint8Array, confirm: Confirm): void {
+    this.accept(undefined, message, 0, message.length, 1, 0, confirm);
+  }
+
+  private accept(
+    publisher: Publisher | undefined,
+    buffer: Uint8Array,
+    start: number,
+    end: number,
+    count: number,
+    number: number,
+    confirm: Confirm,
+  ): void {
+    const refusal = this.refusal(end - start, count);
+    if (refusal !== undefined) {
+      if (count === 1) confirm.refused(number, 1, refusal);
+      else this.acceptEach(publisher, buffer, start, end, number, confirm);
+      return;
+    }
+    const run: Run = { publisher, buffer, start, end, number, count, confirm, sequence: 0 };
+    publisher?.added(run);
+    this.pending.push(run);
+    this.pendingCount += count;
+    this.pendingBytes += end - start;
+    this.host.queueChanged(this);
+  }
+
+  /** A part of the run may still fit. */
+  private acceptEach(
+    publisher: Publisher | undefined,
+    buffer: Uint8Array,
+    start: number,
+    end: number,
+    number: number,
+    confirm: Confirm,
+  ): void {
+    let next = number;
+    for (let at = start; at < end; at += readU32(buffer, at)) {
+      this.accept(publisher, buffer, at, at + readU32(buffer, at), 1, next++, confirm);
+    }
+  }
+
+  private refusal(bytes: number, count: number): PublishRefusal | undefined {
+    if (this.closed) return { code: 'UNKNOWN_SERVICE', message: 'the queue was deleted', retryable: false };
+    const { maxMessage, maxMessages, maxBytes, full } = this.options;
+    if (bytes > maxMessage && count === 1) {
+      const message = `the message has ${bytes} bytes, the queue takes at most ${maxMessage}`;
+      return { code: 'MESSAGE_TOO_LARGE', message, retryable: false };
+    }
+    if (this.durable) {
+      const refusal = this.host.refusal();
+      if (refusal !== undefined) return refusal;
+    }
+    // a run with one message that is too large is looked at message by message
+    if (bytes > maxMessage) return QUEUE_FULL;
+    if (full === 'dropOldest') return undefined;
+    const messages = this.depth + this.pendingCount + (this.assigned - this.last) + count;
+    if (maxMessages > 0 && messages > maxMessages) return QUEUE_FULL;
+    if (maxBytes > 0 && this.bytes + this.pendingBytes + bytes > maxBytes) return QUEUE_FULL;
+    return undefined;
+  }
+
+  get hasPending(): boolean {
+    return this.pending.length > 0;
+  }
+
+  /** Takes messages for a commit, as one chunk; a publisher's messages stand together in it. */
+  cut(budget: Budget): Batch | undefined {
+    const taken = this.take(budget);
+    if (taken.length === 0) return undefined;
+    const byPublisher = new Map<Publisher | undefined, Run[]>();
+    let bytes = 0;
+    let count = 0;
+    for (const run of taken) {
+      const runs = byPublisher.get(run.publisher);
+      if (runs === undefined) byPublisher.set(run.publisher, [run]);
+      else runs.push(run);
+      bytes += run.end - run.start;
+      count += run.count;
+    }
+    const chunk = new CachedChunk(this.assigned + 1, this.assigned + count, new Uint8Array(bytes));
+    const time = this.time();
+    const runs = [...byPublisher.values()].flat();
+    let at = 0;
+    let sequence = chunk.first;
+    for (const run of runs) {
+      chunk.bytes.set(run.buffer.subarray(run.start, run.end), at);
+      run.sequence = sequence;
+      sequence = stamp(chunk.bytes, at, at + run.end - run.start, sequence, time);
+      at += run.end - run.start;
+      if (run.publisher === undefined) continue;
+      run.publisher.assigned(run);
+      this.host.publisherChanged(this, run.publisher, run.publisher.id);
+    }
+    this.assigned = chunk.last;
+    return { queue: this, chunk, runs };
+  }
+
+  private take(budget: Budget): Run[] {
+    const { maxBytes } = this.options;
+    // small chunks where the queue is small, so that dropping the oldest does not drop everything
+    let most = maxBytes > 0 ? Math.min(budget.bytes, Math.ceil(maxBytes / 8)) : budget.bytes;
+    let taken = 0;
+    while (taken < this.pending.length) {
+      const run = this.pending[taken]!;
+      const size = run.end - run.start;
+      if (taken > 0 && (size > most || run.count > budget.messages)) break;
+      most -= size;
+      budget.bytes -= size;
+      budget.messages -= run.count;
+      this.pendingBytes -= size;
+      this.pendingCount -= run.count;
+      taken++;
+    }
+    return this.pending.splice(0, taken);
+  }
+
+  /** A batch is stored. Batches are stored in the order they were cut. */
+  stored({ chunk, runs }: Batch): void {
+    this.last = chunk.last;
+    this.published += chunk.last - chunk.first + 1;
+    this.ledger.append(chunk.first, chunk.last, chunk.bytes.length);
+    this.cache.append(chunk);
+    for (const run of runs) {
+      run.publisher?.settled(run);
+      run.confirm.stored(run.number, run.count, run.sequence);
+    }
+    this.enforceBounds();
+    for (const group of this.allGroups()) group.pump();
+  }
+
+  /** Nothing of a batch was stored, nor of any later one. */
+  failed({ chunk, runs }: Batch, refusal: PublishRefusal): void {
+    this.assigned = Math.min(this.assigned, chunk.first - 1);
+    for (const run of runs) {
+      if (run.publisher !== undefined) {
+        run.publisher.unassigned(run);
+        run.publisher.settled(run);
+        this.host.publisherChanged(this, run.publisher, run.publisher.id);
+      }
+      run.confirm.refused(run.number, run.count, refusal);
+    }
+  }
+
+  // ---- groups ----
+
+  *allGroups(): Generator<Group> {
+    yield* this.groups.values();
+    yield* this.privates;
+  }
+
+  /**
+   * A consumer enters a group, which begins with it if need be; without a name, one of its own that ends with it.
+   * A group has one filter: that of the first of its members. Others ask for none, or for the same.
+   * @throws TrunklineError FILTER_INVALID, LIMIT_EXCEEDED
+   */
+  join(name: string, filter: string, start: GroupStart, port: MemberPort, window: number): Member {
+    const text = filter.trim();
+    const group = name === '' ? undefined : this.groups.get(name);
+    if (group !== undefined) {
+      this.refilter(group, text);
+      return group.join(port, window);
+    }
+    if (this.groups.size >= MAX_GROUPS) {
+      throw new TrunklineError('LIMIT_EXCEEDED', `the queue has ${MAX_GROUPS} groups`, { retryable: true });
+    }
+    const compiled = text === '' ? undefined : this.host.compile(text);
+    const after = start === 'earliest' ? this.floor : start === 'latest' ? this.last : start.after;
+    return this.openGroup(name, compiled, after).join(port, window);
+  }
+
+  private refilter(group: Group, text: string): void {
+    const { filter } = group;
+    if (text !== '' && text !== filter?.text) {
+      if (group.members.length > 0) {
+        const other = filter === undefined ? 'no filter' : `the filter ${filter.text}`;
+        throw new TrunklineError('FILTER_INVALID', `the group ${group.name} has ${other}`);
+      }
+      group.filter = this.host.compile(text);
+      group.touch();
+    }
+    if (group.filter?.broken !== undefined) throw group.filter.broken;
+  }
+
+  /** A new group; without a name a private one. `after`: the messages above it are its. */
+  openGroup(name: string, filter: MessageFilter | undefined, after: number): Group {
+    const position = Math.min(this.last, Math.max(this.floor, after));
+    const lost = { count: 0, first: 0, last: 0 };
+    const state = { position, reserved: position, acked: new Ranges(), counts: new Map<number, number>(), lost };
+    return this.addGroup(name, filter, state);
+  }
+
+  addGroup(name: string, filter: MessageFilter | undefined, state: Omit<GroupState, 'filter'>): Group {
+    const group = new Group(this, name, filter, state);
+    if (name === '') this.privates.add(group);
+    else this.groups.set(name, group);
+    if (group.position < this.floor) group.moveUp(0, this.floor, 'retention');
+    group.touch();
+    return group;
+  }
+
+  closeGroup(group: Group): void {
+    group.close();
+    if (group.name === '') this.privates.delete(group);
+    else this.groups.delete(group.name);
+    this.passed(this.floor);
+  }
+
+  groupChanged(group: Group, urgent: boolean): void {
+    this.host.groupChanged(group, urgent);
+  }
+
+  /** A group's position went up from `before`: what every group is past is not needed any more. */
+  passed(before: number): void {
+    // private groups come and go, so what is published while none is there is for the ones with a name
+    if (before > this.floor || this.groups.size === 0) return;
+    let least = this.last;
+    for (const group of this.allGroups()) least = Math.min(least, group.position);
+    if (least > this.floor) this.raiseFloor(least);
+  }
+
+  bury(group: Group, sequence: number, reason: string, done: (buried: boolean) => void): void {
+    const count = group.countOf(sequence);
+    const found = (chunk: CachedChunk | undefined) => {
+      if (chunk === undefined) done(sequence <= this.floor);
+      else {
+        const letter = { bytes: chunk.bytes, at: chunk.offsetOf(sequence), group: group.name, sequence, count, reason };
+        this.host.bury(this, letter, done);
+      }
+    };
+    this.load(sequence).then(found, () => done(false));
+  }
+
+  // ---- reading ----
+
+  find(sequence: number): CachedChunk | undefined {
+    return this.cache.find(sequence);
+  }
+
+  /** Chunks of the store from the one with `sequence` on. @throws TrunklineError STORE_DAMAGED, STORE_FAILED */
+  async read(sequence: number, maxBytes = READ_BYTES): Promise<CachedChunk[]> {
+    if (!this.durable || this.host.store === undefined) return [];
+    const chunks = await this.host.store.read(this.id, sequence, maxBytes);
+    const sound: CachedChunk[] = [];
+    for (const chunk of chunks) {
+      if (!isSound(chunk)) {
+        if (sound.length > 0) break;
+        const { first, last } = chunk;
+        const error = new TrunklineError('STORE_DAMAGED', `messages ${first} to ${last} of a queue cannot be read`);
+        throw Object.assign(error, { damage: { first, last } });
+      }
+      sound.push(new CachedChunk(chunk.first, chunk.last, chunk.bytes));
+    }
+    return sound;
+  }
+
+  /** The chunk with a message, from wherever it is; undefined when the message is not there any more. */
+  async load(sequence: number): Promise<CachedChunk | undefined> {
+    const cached = this.find(sequence);
+    if (cached !== undefined) return cached;
+    if (sequence <= this.floor || sequence > this.last) return undefined;
+    const [chunk] = await this.read(sequence, 1);
+    return chunk !== undefined && chunk.first <= sequence && chunk.last >= sequence ? chunk : undefined;
+  }
+
+  // ---- retention ----
+
+  private enforceBounds(): void {
+    const { full, maxMessages, maxBytes } = this.options;
+    if (full !== 'dropOldest') return;
+    if (maxMessages > 0 && this.last - this.floor > maxMessages) this.drop(this.last - maxMessages);
+    while (maxBytes > 0 && this.ledger.bytes > maxBytes) {
+      const end = this.ledger.oldestEnd;
+      if (end === undefined) return;
+      this.drop(end);
+    }
+  }
+
+  private drop(to: number): void {
+    const upTo = Math.max(to, this.floor);
+    this.dropped += upTo - this.floor;
+    this.raiseFloor(upTo);
+  }
+
+  private raiseFloor(upTo: number, reason = 'retention'): void {
+    this.floor = upTo;
+    for (const group of this.allGroups()) if (group.position < upTo) group.moveUp(0, upTo, reason);
+    if (this.removed.size > 0) this.removed.remove(1, upTo);
+    if (!this.ledger.isWorthTrimming(upTo)) return;
+    this.ledger.trim(upTo);
+    this.cache.trim(upTo);
+    this.trimDue = true;
+    this.changed();
+  }
+
+  /** Its record is stored again. */
+  private changed(): void {
+    this.recordDue = true;
+    if (this.durable) this.host.queueChanged(this);
+  }
+
+  private watchAge(): void {
+    const { maxAge } = this.options;
+    if (this.closed || maxAge === 0) this.timers.stop(this.ageTimer);
+    else this.timers.start(this.ageTimer, Math.min(MAX_AGE_CHECK, Math.max(MIN_AGE_CHECK, maxAge / 10)));
+  }
+
+  private async checkAge(): Promise<void> {
+    this.watchAge();
+    if (this.checkingAge) return;
+    this.checkingAge = true;
+    try {
+      while (!this.closed && (await this.dropExpired()));
+    } catch (error) {
+      this.log.warn({ queue: this.id, error: String(error) }, 'the age of messages cannot be read');
+    }
+    this.checkingAge = false;
+  }
+
+  /** Drops what is too old in the oldest chunk; returns whether that was all of it. */
+  private async dropExpired(): Promise<boolean> {
+    const chunk = await this.load(this.floor + 1);
+    const { maxAge } = this.options;
+    if (chunk === undefined || maxAge === 0 || this.closed) return false;
+    const limit = this.time() - maxAge;
+    let sequence = this.floor;
+    const { bytes } = chunk;
+    for (let at = 0; at < bytes.length; at += readU32(bytes, at)) {
+      if (storedAt(bytes, at) > limit) break;
+      sequence = readU53(bytes, at + OFFSET.sequence);
+    }
+    this.drop(sequence);
+    return sequence === chunk.last;
+  }
+
+  /** When the oldest message was stored, in the queues' time; undefined when there is none. */
+  async oldest(): Promise<number | undefined> {
+    const chunk = await this.load(this.floor + 1);
+    return chunk && storedAt(chunk.bytes, chunk.offsetOf(this.floor + 1));
+  }
+
+  // ---- operation ----
+
+  /** Drops everything that is stored. Returns how many messages that were. */
+  purge(): number {
+    const count = this.depth;
+    this.raiseFloor(this.last, 'purged');
+    this.changed();
+    return count;
+  }
+
+  /** Takes one message out, for all groups. What a member holds already it may still acknowledge. */
+  remove(sequence: number): boolean {
+    if (sequence <= this.floor || sequence > this.last || this.removed.has(sequence)) return false;
+    this.removed.add(sequence, sequence);
+    for (const group of this.allGroups()) {
+      if (sequence >= group.next || group.isDone(sequence)) continue;
+      group.settle(sequence, sequence);
+      group.pump();
+    }
+    this.changed();
+    return true;
+  }
+
+  stopTimers(): void {
+    this.timers.stop(this.ageTimer);
+    for (const group of this.allGroups()) group.stopTimers();
+  }
+
+  /** Ends all consumers; groups with a name stay. */
+  endMembers(reason: string): void {
+    for (const group of [...this.allGroups()]) {
+      for (const member of [...group.members]) {
+        member.port.ended(reason);
+        group.leave(member);
+      }
+    }
+  }
+
+  /** Forgets a group. Returns whether there was one. */
+  deleteGroup(name: string): boolean {
+    const group = this.groups.get(name);
+    if (group === undefined) return false;
+    for (const { port } of group.members) port.ended(`the group ${name} was deleted`);
+    this.closeGroup(group);
+    return true;
+  }
+
+  /** Ends it for everybody; what waits to be stored is refused. */
+  close(reason: string): void {
+    this.closed = true;
+    this.timers.stop(this.ageTimer);
+    for (const group of [...this.allGroups()]) {
+      const members = [...group.members];
+      group.close();
+      for (const { port } of members) port.ended(reason);
+    }
+    this.groups.clear();
+    this.privates.clear();
+    this.refusePending({ code: 'UNKNOWN_SERVICE', message: reason, retryable: false });
+  }
+
+  /** What waits to be stored is not. */
+  refusePending(refusal: PublishRefusal): void {
+    this.pendingBytes = 0;
+    this.pendingCount = 0;
+    for (const run of this.pending.splice(0)) {
+      run.publisher?.settled(run);
+      run.confirm.refused(run.number, run.count, refusal);
+    }
+  }
+}
+
+const QUEUE_FULL: PublishRefusal = Object.freeze({
+  code: 'QUEUE_FULL',
+  message: 'the queue is at its bound',
+  retryable: true,
+});
+const FORGOTTEN: PublishRefusal = Object.freeze({
+  code: 'REQUEST_INVALID',
+  message: 'the publish number is older than what the queue remembers of the publisher',
+  retryable: false,
+});
+
+function isRun(known: Run | { readonly sequence: number }): known is Run {
+  return 'confirm' in known;
+}

@@ -1,0 +1,4 @@
+import { test } from 'node:test';
+import { crowd } from './fixtures/crowds.js';
+
+test('50 subscribers with 5 subscriptions each find back to a dispatcher that was killed (F30)', () => crowd(50));

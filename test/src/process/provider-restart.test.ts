@@ -1,0 +1,9 @@
+// F1: a provider that comes back with an empty memory has what it had before, once, and nobody had to ask for it.
+import { test } from 'node:test';
+import { restartDynamic, restartStatic } from './fixtures/provider-restarts.js';
+
+test('a provider that dials in is killed and starts with an empty memory (F1)', () => restartDynamic(3, '300ms'));
+
+test('no probe is needed for that: the new process is noticed by itself (rule 6)', () => restartDynamic(2, '10m'));
+
+test('the same at a static address', () => restartStatic(3));
