@@ -1,4 +1,4 @@
-import { TrunklineError } from '@trunkline/proto';
+import { TrunklineError } from '@trunkline/proto/errors';
 
 /**
  * Where queues are kept. A store knows chunks of messages and small named records; what they mean is the queue

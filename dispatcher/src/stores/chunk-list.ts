@@ -1,4 +1,4 @@
-import { TrunklineError } from '@trunkline/proto';
+import { TrunklineError } from '@trunkline/proto/errors';
 import type { Chunk, Commit, StoredQueue } from '../queues/store.js';
 
 /** Refuses a chunk that does not continue its queue. `end` is the queue's last sequence, undefined without a chunk. */

@@ -1,4 +1,4 @@
-import { TrunklineError } from '@trunkline/proto';
+import { TrunklineError } from '@trunkline/proto/errors';
 import type { Chunk, Commit, Store, StoreContents } from '../queues/store.js';
 import { MemoryImage } from './chunk-list.js';
 

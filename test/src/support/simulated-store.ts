@@ -29,7 +29,7 @@ interface Pending {
 /** Clones what the store was given, as a disk does: whoever goes on writing into its buffer changes nothing here. */
 function frozen(commit: Commit): Commit {
   const put = new Map<string, Uint8Array | null>();
-  for (const [key, value] of commit.put) put.set(key, value && value.slice());
+  for (const [key, value] of commit.put) put.set(key, value?.slice() ?? null);
   const append = commit.append.map((chunk) => ({ ...chunk, bytes: chunk.bytes.slice() }));
   return { append, put, trim: [...commit.trim], drop: [...commit.drop] };
 }

@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { TrunklineError } from '@trunkline/proto';
+import { TrunklineError } from '@trunkline/proto/errors';
 import type Database from 'better-sqlite3';
 import type { Statement } from 'better-sqlite3';
 import { type Chunk, type Commit, type Damage, type StoreContents, StoreDamage } from '../../queues/store.js';
@@ -31,6 +31,10 @@ export class StoreDatabase {
   private lastTable = 0;
   /** Number of the newest commit. */
   private no = 0;
+  /** Bytes that went into the log since it was moved, about: asking SQLite costs more than it is worth. */
+  private logged = 0;
+  /** The log could not move into the database. */
+  private stalled = false;
   private broken: Fault | undefined;
   private undo: (() => void)[] = [];
   private readonly begin: Statement;
@@ -80,7 +84,7 @@ export class StoreDatabase {
   commit(commit: Commit): void {
     if (this.broken !== undefined) throw new TrunklineError(this.broken.code, this.broken.message);
     const bytes = commit.append.reduce((sum, chunk) => sum + chunk.bytes.byteLength, 0);
-    if (bytes > 0 && !this.space.admit(bytes, commit.append.length, () => this.checkpoint())) {
+    if (bytes > 0 && !this.admit(bytes, commit.append.length)) {
       throw new TrunklineError('STORE_FULL', 'storing: the device is full');
     }
     try {
@@ -89,12 +93,13 @@ export class StoreDatabase {
       this.recover(error, commit);
     }
     this.no++;
+    this.logged += bytes + (2 * commit.append.length + commit.put.size + commit.trim.length + 4) * PAGE_BYTES;
     this.note.write(this.no);
   }
 
   /** Moves the log into the database when it has grown enough. To be called after a commit was answered. */
   afterCommit(): void {
-    if (this.space.logBytes >= this.logBytes) this.checkpoint();
+    if (this.logged >= this.logBytes) this.checkpoint();
   }
 
   read(queue: number, from: number, maxBytes: number): Chunk[] {
@@ -110,7 +115,7 @@ export class StoreDatabase {
     if (this.broken !== undefined) return false;
     try {
       if (this.reclaim() || this.vacuum()) return true;
-      if (this.space.logBytes >= this.logBytes / 4) this.checkpoint();
+      if (this.logged >= this.logBytes / 4) this.checkpoint();
       this.space.hold();
     } catch (error) {
       // a full device: the next commit that needs the room says so
@@ -133,6 +138,11 @@ export class StoreDatabase {
     if (this.dropped.size > 0) return true;
     for (const table of this.queues.values()) if (table.leftovers && !table.stuck) return true;
     return false;
+  }
+
+  private admit(bytes: number, pieces: number): boolean {
+    if (this.stalled) this.checkpoint();
+    return !this.stalled && this.space.admit(bytes, pieces, () => this.checkpoint());
   }
 
   private apply({ append, put, trim, drop }: Commit, later: boolean): void {
@@ -229,9 +239,12 @@ export class StoreDatabase {
 
   private checkpoint(): void {
     try {
+      this.logged = 0;
       this.database.pragma('wal_checkpoint(PASSIVE)');
+      this.stalled = false;
     } catch (error) {
-      // the log goes on growing as long as there is room
+      // the log goes on growing as long as there is room, but with no more chunks
+      this.stalled = true;
       this.failed(error);
     }
   }
@@ -280,6 +293,7 @@ export class StoreDatabase {
     const pages = this.database.pragma('page_count', { simple: true }) as number;
     if (free <= SPARE_PAGES || free <= pages / 4) return false;
     this.database.pragma(`incremental_vacuum(${VACUUM_PAGES})`);
+    this.logged += 2 * VACUUM_PAGES * PAGE_BYTES;
     this.afterCommit();
     return true;
   }

@@ -1,4 +1,4 @@
-import { TrunklineError } from '@trunkline/proto';
+import { TrunklineError } from '@trunkline/proto/errors';
 import { StoreDamage } from '../../queues/store.js';
 import type { Fault } from './messages.js';
 

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { TrunklineError } from '@trunkline/proto';
+import { TrunklineError } from '@trunkline/proto/errors';
 import type { Chunk, Commit, Store, StoreContents } from '../../queues/store.js';
 import { errorOf } from './faults.js';
 import type { Reply, Request, SqliteOptions } from './messages.js';

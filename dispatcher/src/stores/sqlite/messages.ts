@@ -1,4 +1,4 @@
-import type { ErrorCode } from '@trunkline/proto';
+import type { ErrorCode } from '@trunkline/proto/errors';
 import type { Commit, Damage } from '../../queues/store.js';
 
 /** How a durable store is set up; what is not given follows from the size of the device. */

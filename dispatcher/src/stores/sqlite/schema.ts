@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { TrunklineError } from '@trunkline/proto';
+import { TrunklineError } from '@trunkline/proto/errors';
 import Database from 'better-sqlite3';
 import { fileBytes, PAGE_BYTES } from './space.js';
 

@@ -82,14 +82,10 @@ export class Space {
     return { bytes, free: Math.max(0, free) };
   }
 
-  /** Frames in the log that have not moved into the database. */
-  get logFrames(): number {
+  /** Bytes in the log that have not moved into the database. */
+  private get logBytes(): number {
     const [row] = this.database.pragma('wal_checkpoint(NOOP)') as { log: number; checkpointed: number }[];
-    return row === undefined || row.log === row.checkpointed ? 0 : row.log;
-  }
-
-  get logBytes(): number {
-    return this.logFrames * FRAME_BYTES;
+    return row === undefined || row.log === row.checkpointed ? 0 : row.log * FRAME_BYTES;
   }
 
   private free(): number {

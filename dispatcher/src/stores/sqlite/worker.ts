@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { TrunklineError } from '@trunkline/proto';
+import { TrunklineError } from '@trunkline/proto/errors';
 import type { Chunk } from '../../queues/store.js';
 import { openingFault, StoreDatabase } from './database.js';
 import { faultOf } from './faults.js';
