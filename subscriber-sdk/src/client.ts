@@ -21,6 +21,7 @@ import { Events } from './events.js';
 import { hold, Message, release, settle } from './message.js';
 import type { ConsumeOptions, RequestOptions, SubscribeOptions } from './options.js';
 import { aborted, checkSignal, consumeFields, integer, requestFields } from './options.js';
+import { QueueAdmin } from './queue-admin.js';
 import { Sender } from './sender.js';
 import { inputOf, Subscription } from './subscription.js';
 import { SubscriptionTable } from './table.js';
@@ -54,6 +55,8 @@ export class Client extends Events<ClientEvents> implements AsyncDisposable {
   readonly #consumers: ConsumerTable;
   readonly #calls: Calls;
   readonly #sender = new Sender();
+  /** The queues of the dispatcher: declares, shows and changes them. */
+  readonly queues = new QueueAdmin((code, options) => this.request(code, options));
   readonly #role: Role;
 
   /** @throws TrunklineError HANDLER_EXISTS: the connection has a client; CLOSED: it is closed */

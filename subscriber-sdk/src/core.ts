@@ -5,6 +5,7 @@ export type { MessageHandler } from './delivery.js';
 export type { MessageIterator } from './iterator.js';
 export { Message } from './message.js';
 export type { ConsumeOptions, RequestOptions, StartOption, SubscribeOptions } from './options.js';
+export { type GroupInfo, type PeekedMessage, QueueAdmin, type QueueInfo, type QueueOptions } from './queue-admin.js';
 export { type ExtendOptions, type NackOptions, QueueMessage } from './queue-message.js';
 export {
   type AcceptedEvent,

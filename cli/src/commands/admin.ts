@@ -12,14 +12,14 @@ const PAGE = 1000;
 
 type Entry = Readonly<Record<string, unknown>>;
 
-const options = {
+export const adminOptions = {
   json: { help: 'everything, as JSON' },
   timeout: { value: 'DURATION', help: 'how long to wait for an answer; default 5s' },
   ...connectionOptions,
 } as const;
 
 /** Asks the dispatcher itself, service code 0. */
-async function ask(client: Client, input: Input, params: object): Promise<Entry> {
+export async function ask(client: Client, input: Input, params: object): Promise<Entry> {
   const timeoutMs = input.duration('timeout') ?? DEFAULT_TIMEOUT;
   try {
     return (await client.request(0, { params, timeoutMs })).json() as Entry;
@@ -40,7 +40,11 @@ async function everyPage(client: Client, input: Input, show: string): Promise<En
   return entries;
 }
 
-async function withClient(input: Input, name: string, use: (client: Client) => Promise<number>): Promise<number> {
+export async function withClient(
+  input: Input,
+  name: string,
+  use: (client: Client) => Promise<number>,
+): Promise<number> {
   const client = openClient(input, name);
   try {
     return await use(client);
@@ -50,15 +54,15 @@ async function withClient(input: Input, name: string, use: (client: Client) => P
 }
 
 type Column = readonly [title: string, value: (entry: Entry) => unknown];
-const field = (title: string, name = title): Column => [title, (entry) => entry[name]];
+export const field = (title: string, name = title): Column => [title, (entry) => entry[name]];
 
 /** A list of the dispatcher: all of its pages, as a table or a JSON array. */
-function list(name: string, summary: string, columns: readonly Column[]): Command {
+export function list(name: string, summary: string, columns: readonly Column[]): Command {
   return {
     name,
     summary,
     count: { least: 0, most: 0 },
-    options,
+    options: adminOptions,
     details: 'Exit codes: 3 refused, 4 no answer in time.',
     run: (input) =>
       withClient(input, name, async (client) => {
@@ -129,7 +133,7 @@ export const status: Command = {
   name: 'status',
   summary: 'show how a dispatcher is doing',
   count: { least: 0, most: 0 },
-  options,
+  options: adminOptions,
   details: 'Exit codes: 3 refused, 4 no answer in time.',
   run: (input) =>
     withClient(input, 'status', async (client) => {
@@ -149,7 +153,7 @@ export const kick: Command = {
   summary: 'end a session for good',
   operands: 'SESSION',
   count: { least: 1, most: 1 },
-  options: { ...options, json: { help: '{"kicked": true} or {"kicked": false}' } },
+  options: { ...adminOptions, json: { help: '{"kicked": true} or {"kicked": false}' } },
   details:
     'The id of the session is that of `trunkline sessions`. Exit codes: 1 there is no such session, 4 no answer.',
   run: (input) =>

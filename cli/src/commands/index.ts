@@ -1,8 +1,11 @@
 import type { Command } from '../command.js';
 import { kick, providers, services, sessions, status, streams } from './admin.js';
 import { check } from './check.js';
+import { consume } from './consume.js';
 import { dispatcher } from './dispatcher.js';
 import { provide } from './provide.js';
+import { publish } from './publish.js';
+import { declare, deleteQueue, peek, purge, queues, redeliver, remove } from './queues.js';
 import { request } from './request.js';
 import { sub } from './sub.js';
 
@@ -13,10 +16,19 @@ export const commands: readonly Command[] = [
   sub,
   request,
   provide,
+  publish,
+  consume,
   status,
   services,
   streams,
   sessions,
   providers,
   kick,
+  queues,
+  peek,
+  purge,
+  remove,
+  redeliver,
+  declare,
+  deleteQueue,
 ];

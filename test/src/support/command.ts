@@ -62,6 +62,8 @@ export class RunningCommand {
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
+  /** Standard input; without it there is none. */
+  readonly input?: string;
 }
 
 /** Starts a Node script; it does not outlive the test. */
@@ -70,7 +72,14 @@ export function runScript(context: TestContext, args: readonly string[], options
   // the runner's own: a child would think that it is a test
   delete env.NODE_TEST_CONTEXT;
   const cwd = options.cwd ?? repository;
-  const child = spawn(process.execPath, args, { env, cwd, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, args, {
+    env,
+    cwd,
+    stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+  });
+  // a process that ends before it has read everything is no error of the test
+  child.stdin?.on('error', () => {});
+  child.stdin?.end(options.input);
   const running = new RunningCommand(child);
   context.after(async () => {
     if (running.ended !== undefined) return;
