@@ -1,4 +1,5 @@
 import type { Log, Session, SessionContext } from '@trunkline/proto';
+import type { Consumer } from './consumer.js';
 import { FilterCompiler } from './filters/index.js';
 import { LineTable } from './lines.js';
 import type { Stream } from './stream.js';
@@ -25,11 +26,13 @@ export class Counters {
 /** What every part of the core shares: the injected world and the tables that span all services. */
 export class Core {
   readonly counters = new Counters();
-  readonly lines = new LineTable<Stream>();
+  readonly lines = new LineTable<Stream | Consumer>();
   readonly filters: FilterCompiler;
   /** Marks the history of this process: part of every epoch. */
   private readonly life: Uint8Array;
   private generations = 0;
+  /** The dispatcher takes nothing new any more. */
+  stopping = false;
 
   constructor(
     readonly context: SessionContext,

@@ -7,6 +7,7 @@ import { Dispatcher, type ReloadReport, type StopReport } from './dispatcher.js'
 import type { Handlers } from './handlers.js';
 import { loadHandlers } from './load-handlers.js';
 import type { Configuration } from './service.js';
+import { SqliteStore } from './stores/index.js';
 
 export interface DaemonOptions {
   /** Configuration file, read again at every reload. */
@@ -27,13 +28,20 @@ export class Daemon {
     private readonly handlers: Handlers,
   ) {}
 
-  /** @throws ConfigurationError; TrunklineError ADDRESS_IN_USE, ADDRESS_INVALID, CONFIG_INVALID for a module */
+  /**
+   * @throws ConfigurationError; TrunklineError ADDRESS_IN_USE, ADDRESS_INVALID, CONFIG_INVALID for a module,
+   * STORE_DAMAGED, STORE_LOCKED, STORE_FULL, STORE_FAILED
+   */
   static async start({ file, log = createLog() }: DaemonOptions): Promise<Daemon> {
     const { configuration } = await readConfiguration(file);
     log.level = configuration.log.level;
     const handlers = await loadHandlers(configuration);
     const transport = new ZmqTransport({ log });
-    const dispatcher = new Dispatcher({ context: contextOf(configuration), transport, configuration, handlers, log });
+    const context = contextOf(configuration);
+    const { dataDirectory } = configuration;
+    const store = dataDirectory === undefined ? {} : { store: new SqliteStore({ directory: dataDirectory }) };
+    const date = () => Date.now();
+    const dispatcher = new Dispatcher({ context, transport, configuration, handlers, log, date, ...store });
     try {
       await dispatcher.start();
     } catch (error) {

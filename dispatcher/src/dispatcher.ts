@@ -23,6 +23,9 @@ import type { Handlers } from './handlers.js';
 import { Peer } from './peer.js';
 import { Provider } from './provider.js';
 import { ProviderMessages, rangesOf } from './provider-messages.js';
+import { compileFor, QueueMessages } from './queue-messages.js';
+import { Queues } from './queues/index.js';
+import type { Store } from './queues/store.js';
 import { type AppliedChange, Registry } from './registry.js';
 import type { Configuration } from './service.js';
 import { StaticProviders } from './static-providers.js';
@@ -34,12 +37,18 @@ export interface DispatcherOptions {
   readonly configuration: Configuration;
   readonly handlers: Handlers;
   readonly log: Log;
+  /** Where queues on disk are kept; opened by `start`. */
+  readonly store?: Store;
+  /** Milliseconds since 1970, for what outlives the process. */
+  readonly date?: () => number;
 }
 
 /** What was still on its way when a stop ran out of time. */
 export interface StopReport {
   readonly sessions: number;
   readonly undeliveredBytes: number;
+  /** Messages of queues that consumers had not acknowledged: they are delivered again. */
+  readonly unacknowledged: number;
 }
 
 export interface ReloadReport extends AppliedChange {
@@ -53,14 +62,15 @@ export class Dispatcher {
   readonly host: SessionHost;
   readonly peers = new Map<number, Peer>();
   readonly statics: StaticProviders;
+  readonly queues: Queues;
   readonly startedAt: number;
   configuration: Configuration;
   private readonly listeners: Listener[] = [];
   private readonly subscriptions: Subscriptions;
+  private readonly queueMessages: QueueMessages;
   private readonly providers: ProviderMessages;
   private handlers: Handlers;
   private nextPeer = 1;
-  private stopping = false;
   private readonly events: SessionEvents;
 
   constructor(private readonly options: DispatcherOptions) {
@@ -73,11 +83,16 @@ export class Dispatcher {
       onOpen: (session) => this.opened(session),
       onControl: (session, type, batch, at) => this.control(session.owner as Peer, type, batch, at),
       onData: (session, batch, start, end, count) => this.data(session.owner as Peer, batch, start, end, count),
-      onCredit: (session) => (session.owner as Peer).outbox.drain(),
+      onCredit: (session) => this.credit(session.owner as Peer),
       onClosed: (session, reason) => this.closed(session, reason),
     };
     this.statics = new StaticProviders(this.core, (provider) => this.dial(provider));
     this.registry = new Registry(this.core, configuration.services, handlers, (address) => this.statics.get(address));
+    const { clock, timers, flusher } = context;
+    const { store, date = () => 0 } = options;
+    const compile = (filter: string) => compileFor(this.core, filter);
+    this.queues = new Queues({ clock, timers, flusher, log, store, date, compile });
+    this.queueMessages = new QueueMessages(this.core, this.queues, configuration.session.maxSubscriptions);
     this.subscriptions = new Subscriptions(this.core, this.registry, configuration.session);
     this.providers = new ProviderMessages(this.core);
     this.host = new SessionHost({
@@ -88,9 +103,14 @@ export class Dispatcher {
     });
   }
 
-  /** Listens and dials. @throws TrunklineError ADDRESS_INVALID, ADDRESS_IN_USE; nothing listens then */
+  /**
+   * Opens the store, listens and dials. @throws TrunklineError ADDRESS_INVALID, ADDRESS_IN_USE, STORE_DAMAGED,
+   * STORE_LOCKED, STORE_FULL, STORE_FAILED, OPTION_INVALID; nothing listens then
+   */
   async start(): Promise<void> {
     try {
+      await this.queues.open();
+      this.queues.configure(this.configuration.queues);
       for (const { address } of this.configuration.listen) {
         const listener = await this.options.transport.listen(address, this.host);
         this.listeners.push(listener);
@@ -98,6 +118,7 @@ export class Dispatcher {
       }
     } catch (error) {
       await this.closeListeners();
+      await this.queues.close();
       throw error;
     }
     this.statics.update(this.configuration.services);
@@ -122,6 +143,11 @@ export class Dispatcher {
     session.owner = peer;
     this.peers.set(peer.id, peer);
     this.core.log.info({ session: peer.id, peer: peer.name, link: session.link.label }, 'session open');
+  }
+
+  private credit(peer: Peer): void {
+    peer.outbox.drain();
+    if (peer.consumers.size > 0) this.queueMessages.wake(peer);
   }
 
   private closed(session: Session, reason: TrunklineError): void {
@@ -195,6 +221,11 @@ export class Dispatcher {
       case Type.WITHDRAW:
         this.withdraw(peer, batch, at);
         return;
+      case Type.ACK:
+      case Type.NACK:
+      case Type.EXTEND:
+        this.queueMessages.settle(peer, type, batch, at);
+        return;
       default:
         this.providers.control(peer, type, batch, at);
     }
@@ -204,6 +235,11 @@ export class Dispatcher {
     const type = batch[start + OFFSET.type]!;
     if (type === Type.RESPONSE) {
       this.providers.responses(peer, batch, start, end, count);
+      return;
+    }
+    if (type === Type.PUBLISH) {
+      // a stopping dispatcher answers nothing: the publisher sends it again to the next one
+      if (!this.core.stopping) this.queueMessages.publishes(peer, batch, start, end);
       return;
     }
     if (type >= FIRST_APPLICATION_TYPE) {
@@ -216,14 +252,16 @@ export class Dispatcher {
 
   private request(peer: Peer, batch: Uint8Array, at: number): void {
     // a stopping dispatcher answers nothing: the BYE that follows makes the subscriber ask again elsewhere, or later
-    if (this.stopping) return;
-    if (readU32(batch, at + OFFSET.code) === 0) answerAdmin(this, peer, batch, at);
+    if (this.core.stopping) return;
+    const code = readU32(batch, at + OFFSET.code);
+    if (code === 0) answerAdmin(this, peer, batch, at);
+    else if (this.queueMessages.has(code)) this.queueMessages.request(peer, batch, at);
     else this.subscriptions.request(peer, peer.session, batch, at);
   }
 
   private offer(peer: Peer, batch: Uint8Array, at: number): void {
     const offer = peer.session.decode(payload.offer, batch, at);
-    if (offer === undefined || this.stopping) return;
+    if (offer === undefined || this.core.stopping) return;
     const first = peer.provider === undefined;
     const provider = peer.provider ?? new Provider(this.core, `session:${peer.id}`, peer.name);
     peer.provider = provider;
@@ -268,6 +306,7 @@ export class Dispatcher {
     this.configuration = { ...configuration, listen, session };
     const applied = this.registry.replace(configuration.services, handlers);
     this.statics.update(configuration.services);
+    this.queues.configure(configuration.queues);
     return { ...applied, diff };
   }
 
@@ -280,21 +319,25 @@ export class Dispatcher {
   }
 
   /**
-   * Takes no more requests, waits until what is queued was taken, at most `drain` ms, and says BYE to everybody.
+   * Takes no more requests, waits until what is queued was taken and what consumers hold is acknowledged, at most
+   * `drain` ms, and says BYE to everybody.
    * Always resolves.
    */
   async stop(): Promise<StopReport> {
-    this.stopping = true;
+    this.core.stopping = true;
     this.host.refuseNew();
     await this.drained(this.configuration.drain);
     const waiting = [...this.peers.values()].filter((peer) => peer.outbox.bytes > 0);
     const report = {
       sessions: waiting.length,
       undeliveredBytes: waiting.reduce((sum, peer) => sum + peer.outbox.bytes, 0),
+      unacknowledged: this.queueMessages.outstanding,
     };
+    await this.queues.committer.settled();
     this.host.close();
     this.statics.close();
     await this.closeListeners();
+    await this.queues.close();
     return report;
   }
 
@@ -304,7 +347,8 @@ export class Dispatcher {
     return new Promise((resolve) => {
       const timer = new Timer({
         onTimer: () => {
-          const busy = [...this.peers.values()].some((peer) => peer.outbox.bytes > 0);
+          const peers = [...this.peers.values()];
+          const busy = peers.some(({ outbox }) => outbox.bytes > 0) || this.queueMessages.outstanding > 0;
           if (!busy || this.core.now() >= end) resolve();
           else timers.start(timer, 10);
         },

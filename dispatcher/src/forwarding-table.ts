@@ -120,9 +120,9 @@ export function changedFields(a: ServiceDefinition, b: ServiceDefinition): strin
 
 export interface ConfigurationDiff {
   readonly services: TableDiff;
-  /** Changed settings outside the table that a reload applies: `tokens` (for later HELLOs), `drain`, `log.level`. */
+  /** Changed settings outside the table that a reload applies: `tokens` (for later HELLOs), `queues`, `drain`, `log.level`. */
   readonly live: readonly string[];
-  /** Changed settings that need a restart: `listen`, `session.…`, `modules.<kind>.<name>`. */
+  /** Changed settings that need a restart: `listen`, `dataDirectory`, `session.…`, `modules.<kind>.<name>`. */
   readonly restart: readonly string[];
   /** Nothing differs at all. */
   readonly unchanged: boolean;
@@ -136,10 +136,12 @@ export function diffConfigurations(before: Configuration, after: Configuration):
   const services = diffTables(before, after);
   const live: string[] = [];
   if (!sameValue([...before.tokens].sort(), [...after.tokens].sort())) live.push('tokens');
+  if (!sameValue(byCode(before), byCode(after))) live.push('queues');
   if (before.drain !== after.drain) live.push('drain');
   if (before.log.level !== after.log.level) live.push('log.level');
   const restart: string[] = [];
   if (!sameValue(addressesOf(before), addressesOf(after))) restart.push('listen');
+  if (before.dataDirectory !== after.dataDirectory) restart.push('dataDirectory');
   for (const name of Object.keys(after.session) as (keyof Configuration['session'])[]) {
     if (before.session[name] !== after.session[name]) restart.push(`session.${name}`);
   }
@@ -160,6 +162,8 @@ function changedModules(before: readonly ModuleReference[], after: readonly Modu
 }
 
 const rangeOf = (service: ServiceDefinition): string => `${service.from}-${service.to}`;
+
+const byCode = ({ queues }: Configuration): object => Object.fromEntries(queues.map((queue) => [queue.code, queue]));
 
 const addressesOf = (configuration: Configuration): string[] =>
   configuration.listen.map(({ address }) => address).sort();

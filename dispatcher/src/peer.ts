@@ -1,4 +1,5 @@
 import { type ErrorCode, payload, type Session, Type } from '@trunkline/proto';
+import type { Consumer } from './consumer.js';
 import type { Core } from './core.js';
 import type { Hold } from './hold.js';
 import type { Member } from './member.js';
@@ -18,6 +19,8 @@ export class Peer {
   readonly outbox: Outbox;
   /** By the request ids that the session chose. */
   readonly requests = new Map<number, Member>();
+  /** Of queues, by the request ids that the session chose. */
+  readonly consumers = new Map<number, Consumer>();
   /** Set once it OFFERed a code, or was dialled at a static address. */
   provider: Provider | undefined;
 
@@ -51,6 +54,7 @@ export class Peer {
 
   /** The session ends one of its requests (rule 8). */
   cancel(request: number): void {
+    this.consumers.get(request)?.leave();
     const member = this.requests.get(request);
     if (member === undefined) return;
     this.requests.delete(request);
@@ -72,5 +76,6 @@ export class Peer {
     const members = new Set(this.requests.values());
     this.requests.clear();
     for (const member of members) member.lane.stream.leave(member);
+    for (const consumer of [...this.consumers.values()]) consumer.leave();
   }
 }

@@ -2,6 +2,7 @@ import { bodyStart, Flag, knownCode, OFFSET, payload, readU32, type Session, Typ
 import type { Core } from './core.js';
 import { Hold } from './hold.js';
 import type { Peer } from './peer.js';
+import { Stream } from './stream.js';
 import type { Upstream } from './upstream.js';
 
 /** What providers send: responses, answers, probes and offers. */
@@ -43,8 +44,9 @@ export class ProviderMessages {
   private find(peer: Peer, batch: Uint8Array, at: number): Upstream | undefined {
     const line = readU32(batch, at + OFFSET.line);
     const generation = readU32(batch, at + OFFSET.generation);
-    const stream = this.core.lines.get(line);
-    const upstream = stream?.line === line && peer.provider ? stream.upstreamOf(peer.provider) : undefined;
+    const owner = this.core.lines.get(line);
+    const stream = owner instanceof Stream && owner.line === line ? owner : undefined;
+    const upstream = peer.provider ? stream?.upstreamOf(peer.provider) : undefined;
     if (upstream?.generation === generation) return upstream;
     this.core.counters.unknownLine++;
     if (peer.provider !== undefined && (upstream === undefined || upstream.generation > generation)) {

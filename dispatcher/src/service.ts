@@ -1,3 +1,5 @@
+import type { QueueDeclaration } from './queues/declaration.js';
+
 /** What a stream keeps for late joiners (rule 9). */
 export type Keep =
   | { mode: 'none' }
@@ -64,7 +66,11 @@ export interface ListenDefinition {
 /** A whole configuration after defaults were filled in and every rule was checked. */
 export interface Configuration {
   readonly listen: readonly ListenDefinition[];
+  /** Live services. */
   readonly services: readonly ServiceDefinition[];
+  readonly queues: readonly QueueDeclaration[];
+  /** Folder of the store, where queues on disk are; undefined: there can be none. */
+  readonly dataDirectory: string | undefined;
   readonly modules: {
     readonly sendHandlers: readonly ModuleReference[];
     readonly returnHandlers: readonly ModuleReference[];

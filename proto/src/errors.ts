@@ -20,6 +20,7 @@ export const errorCodes = {
   HANDLER_FAILED: 'the handler threw or rejected',
   COMPLETED: 'the stream came to its end',
   EXITED: 'the command behind the stream ended',
+  NOT_HELD: 'the consumer does not hold the message (any more)',
   QUEUE_FULL: 'the queue is at its bound',
   STORE_FULL: 'the device of the store is full',
   STORE_FAILED: 'the store cannot be written or read',

@@ -1,5 +1,6 @@
 /** The provider without any runtime: give it a connection, or its host to a transport. */
 export * from './provider.js';
 export type { Reply } from './provider-session.js';
+export { MAX_UNCONFIRMED, PublishManyError, type PublishMessage, type PublishOptions } from './publishing.js';
 export type { Codes } from './registrations.js';
 export type { EndOptions, Handler, RespondOptions, Subscription } from './subscription.js';

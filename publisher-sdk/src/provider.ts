@@ -15,6 +15,7 @@ import {
   Type,
 } from '@trunkline/proto';
 import { ProviderSession, type ProviderSide, type Reply } from './provider-session.js';
+import { Publishing, type PublishMessage, type PublishOptions } from './publishing.js';
 import { type Codes, type Registration, Registrations } from './registrations.js';
 import type { Handler } from './subscription.js';
 
@@ -76,6 +77,7 @@ export class Provider implements AsyncDisposable {
   subscriptions = 0;
 
   private readonly registrations = new Registrations();
+  private readonly publishing = new Publishing();
   private readonly sessions = new Map<Session, ProviderSession>();
   private readonly counts = new Map<number, number>();
   private readonly events: Emitter<ProviderEvents>;
@@ -133,6 +135,47 @@ export class Provider implements AsyncDisposable {
     else this.counts.set(code, count);
   }
 
+  // ---- queues ----
+
+  /**
+   * Publishes into a queue. Resolves with the message's sequence once it is stored: on disk, flushed. May be called in
+   * every state but closed; what is not confirmed when a session ends is sent again in the next one and stored once.
+   * @param body nothing, bytes, a string (UTF-8) or anything else (JSON)
+   * @throws TrunklineError the code the queue refused it with (QUEUE_FULL, STORE_FULL, MESSAGE_TOO_LARGE,
+   * UNKNOWN_SERVICE …: not stored); TIMEOUT, ABORTED, DISCONNECTED: it may have been stored, the message says;
+   * LIMIT_EXCEEDED: too many are unconfirmed, META_INVALID, BODY_INVALID, OPTION_INVALID, CLOSED: it was not taken
+   */
+  async publish(code: number, body?: unknown, options: PublishOptions = {}): Promise<number> {
+    this.assertPublishing();
+    return this.publishing.publish(code, body, options);
+  }
+
+  /**
+   * Publishes several messages, one behind the other; resolves with their sequences once all are stored. `options`
+   * hold for all, what a message says itself goes first.
+   * @throws TrunklineError as `publish`, then none was taken; PublishManyError: some were not stored, with the
+   * sequences of the others
+   */
+  async publishMany(
+    code: number,
+    messages: readonly PublishMessage[],
+    options: PublishOptions = {},
+  ): Promise<number[]> {
+    this.assertPublishing();
+    return this.publishing.publishMany(code, messages, options);
+  }
+
+  /** Messages that were published and not confirmed yet. */
+  get unconfirmed(): number {
+    return this.publishing.unconfirmed;
+  }
+
+  private assertPublishing(): void {
+    if (this.state === 'closed') throw new TrunklineError('CLOSED', undefined, { cause: this.closedBy });
+    if (!this.publishing.usable)
+      throw new TrunklineError('DISCONNECTED', 'the provider has neither connection nor host');
+  }
+
   // ---- the application's own messages ----
 
   /**
@@ -185,6 +228,7 @@ export class Provider implements AsyncDisposable {
     }
     taken.add(connection);
     this.connection = connection;
+    this.publishing.use(connection.context);
     let current: Session | undefined;
     let welcomed = false;
     const role: Role = {
@@ -196,7 +240,7 @@ export class Provider implements AsyncDisposable {
       },
       onControl: (session, type, batch, at) => this.control(session, type, batch, at),
       onData: (session, batch, start, end) => this.data(session, batch, start, end),
-      onCredit: (session) => this.sessions.get(session)?.onCredit(),
+      onCredit: (session) => this.credit(session),
       onLost: (reason, final) => {
         if (current !== undefined) this.lost(current, reason);
         current = undefined;
@@ -215,6 +259,7 @@ export class Provider implements AsyncDisposable {
   /** Takes links that dispatchers open: give it to a transport's `listen`. Closed with the provider. */
   host(context: SessionContext, options: HostOptions = {}): SessionHost {
     if (this.state === 'closed') throw new TrunklineError('CLOSED');
+    this.publishing.use(context);
     const host = new SessionHost({
       context,
       maxSessions: options.maxSessions ?? 64,
@@ -229,7 +274,7 @@ export class Provider implements AsyncDisposable {
           session.countFault('unexpected');
           session.consume(end - start);
         },
-        onCredit: (session) => this.sessions.get(session)?.onCredit(),
+        onCredit: (session) => this.credit(session),
         onClosed: (session, reason) => this.lost(session, reason),
       },
     });
@@ -241,10 +286,17 @@ export class Provider implements AsyncDisposable {
     const provided = new ProviderSession(session, this.side);
     this.sessions.set(session, provided);
     provided.offer(this.registrations.all());
+    this.publishing.open(session);
     if (this.state === 'disconnected') this.move('connected');
   }
 
+  private credit(session: Session): void {
+    this.sessions.get(session)?.onCredit();
+    this.publishing.onCredit(session);
+  }
+
   private control(session: Session, type: number, batch: Uint8Array, at: number): boolean {
+    if (type === Type.PUBLISHED) return this.publishing.published(session, batch, at);
     return this.sessions.get(session)?.onControl(type, batch, at) ?? false;
   }
 
@@ -258,6 +310,9 @@ export class Provider implements AsyncDisposable {
     if (provided === undefined) return;
     this.sessions.delete(session);
     provided.finish(reason);
+    this.publishing.lost(session);
+    const [next] = this.sessions.keys();
+    if (next !== undefined) this.publishing.open(next);
     if (this.sessions.size === 0 && this.state === 'connected') this.move('disconnected');
   }
 
@@ -276,6 +331,7 @@ export class Provider implements AsyncDisposable {
     this.closedBy = reason;
     this.move('closed');
     for (const session of this.sessions.values()) session.finish(reason);
+    this.publishing.close(reason);
   }
 
   /**

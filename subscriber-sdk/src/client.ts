@@ -14,11 +14,13 @@ import {
   Type,
 } from '@trunkline/proto';
 import { Calls } from './calls.js';
+import { ConsumerTable } from './consumer-table.js';
+import type { Consumption, QueueHandler } from './consumption.js';
 import type { MessageHandler } from './delivery.js';
 import { Events } from './events.js';
 import { hold, Message, release, settle } from './message.js';
-import type { SubscribeOptions } from './options.js';
-import { aborted, checkSignal, integer, type RequestOptions, requestFields } from './options.js';
+import type { ConsumeOptions, RequestOptions, SubscribeOptions } from './options.js';
+import { aborted, checkSignal, consumeFields, integer, requestFields } from './options.js';
 import { Sender } from './sender.js';
 import { inputOf, Subscription } from './subscription.js';
 import { SubscriptionTable } from './table.js';
@@ -49,6 +51,7 @@ export class Client extends Events<ClientEvents> implements AsyncDisposable {
   #closed: Promise<void> | undefined;
   #reason: TrunklineError | undefined;
   readonly #table: SubscriptionTable;
+  readonly #consumers: ConsumerTable;
   readonly #calls: Calls;
   readonly #sender = new Sender();
   readonly #role: Role;
@@ -64,10 +67,18 @@ export class Client extends Events<ClientEvents> implements AsyncDisposable {
     if (clients.has(connection)) throw new TrunklineError('HANDLER_EXISTS', 'the connection has a client already');
     clients.set(connection, this);
     this.#table = new SubscriptionTable(connection.context);
+    const table = this.#table;
+    this.#consumers = new ConsumerTable(
+      connection.context,
+      this.log,
+      () => table.reserve(),
+      (request) => table.release(request),
+    );
     this.#calls = new Calls(connection.context, (code, more, handler) => this.#subscribe(code, more, handler));
     this.#role = {
       onOpen: (session) => this.#opened(session),
-      onControl: (session, type, batch, at) => this.#table.control(session, type, batch, at),
+      onControl: (session, type, batch, at) =>
+        this.#consumers.control(session, type, batch, at) || this.#table.control(session, type, batch, at),
       onData: (session, batch, start, end) => this.#data(session, batch, start, end),
       onCredit: (session) => this.#sender.credit(session),
       onLost: (reason, final) => this.#lost(reason, final),
@@ -117,6 +128,28 @@ export class Client extends Events<ClientEvents> implements AsyncDisposable {
     signal?.addEventListener('abort', abort);
     this.#table.send(entry);
     return subscription;
+  }
+
+  /**
+   * Reads a queue, alone or as a member of a group. Returns at once; `accepted` tells the answer. May be called in
+   * every state but closed. Without a handler the consumption is read by a `for await` loop.
+   * @throws TrunklineError CLOSED, OPTION_INVALID, ABORTED
+   */
+  consume(code: number, options: ConsumeOptions = {}, handler?: QueueHandler): Consumption {
+    this.#assertOpen();
+    if (handler !== undefined && typeof handler !== 'function') {
+      throw new TrunklineError('OPTION_INVALID', 'the handler must be a function');
+    }
+    const consumption = this.#consumers.add(consumeFields(code, options), handler);
+    const { signal } = options;
+    if (signal !== undefined) {
+      const abort = () => void consumption.close();
+      signal.addEventListener('abort', abort);
+      consumption.on('state', (state) => {
+        if (state === 'ended') signal.removeEventListener('abort', abort);
+      });
+    }
+    return consumption;
   }
 
   /**
@@ -180,6 +213,7 @@ export class Client extends Events<ClientEvents> implements AsyncDisposable {
   #opened(session: Session): void {
     this.#sender.open(session);
     this.#table.open(session);
+    this.#consumers.open(session);
     this.#move('connected', undefined);
   }
 
@@ -190,6 +224,7 @@ export class Client extends Events<ClientEvents> implements AsyncDisposable {
     }
     this.#sender.lost(new TrunklineError('DISCONNECTED', undefined, { retryable: true, cause: reason }));
     this.#table.lost(reason.message);
+    this.#consumers.lost();
     this.#move('disconnected', reason);
   }
 
@@ -199,12 +234,14 @@ export class Client extends Events<ClientEvents> implements AsyncDisposable {
     this.#state = 'closed';
     this.#reason = reason;
     clients.delete(this.connection);
+    this.#consumers.flush();
     // a final loss comes from inside of the connection's own closing; otherwise BYE makes a CANCEL for each needless
     const removed = failed
       ? Promise.resolve().then(() => this.connection.removeRole(this.#role))
       : this.connection.removeRole(this.#role);
     this.#sender.lost(reason);
     this.#table.close(reason, failed);
+    this.#consumers.close(reason, failed);
     this.#closed = removed.catch((error) => this.log.error({ error: String(error) }, 'closing the transport failed'));
     this.emitter.emit('state', 'closed', reason);
   }
@@ -217,7 +254,9 @@ export class Client extends Events<ClientEvents> implements AsyncDisposable {
 
   #data(session: Session, batch: Uint8Array, start: number, end: number): boolean {
     const type = batch[start + OFFSET.type]!;
-    if (type === Type.RESPONSE) return this.#table.data(session, batch, start, end);
+    if (type === Type.RESPONSE) {
+      return this.#consumers.data(batch, start, end) || this.#table.data(session, batch, start, end);
+    }
     if (type < FIRST_APPLICATION_TYPE || !this.emitter.has('application')) return false;
     for (let at = start; at < end; at += readU32(batch, at)) {
       const message = new Message(session, batch, at);

@@ -23,6 +23,73 @@ export interface SubscribeOptions {
   readonly signal?: AbortSignal;
 }
 
+export interface ConsumeOptions {
+  /** Consumers of one group share its messages. Left out: a group of its own, which ends with the session. */
+  readonly group?: string;
+  /** CEL over `tag`, `key`, `attrs` and `body`; the group's, so the same for all of its members. */
+  readonly filter?: string;
+  /** Most messages that are delivered and not acknowledged, 1..65536. Default 256. */
+  readonly window?: number;
+  /** Where a group that is new begins. Default: `earliest`, and `latest` without a group. */
+  readonly start?: 'earliest' | 'latest' | { readonly after: number };
+  /**
+   * `auto` (default): the handler's return acknowledges and its throw rejects; a loop's next step acknowledges.
+   * `manual`: by `ack()` and `nack()` of the message; a handler that throws rejects all the same.
+   */
+  readonly ack?: 'manual' | 'auto';
+  /** How many promises of the handler may be open at a time, 1..65536. Default 1: one message after the other. */
+  readonly concurrency?: number;
+  /** Ends the consumption. */
+  readonly signal?: AbortSignal;
+}
+
+/** What goes on the wire for a consumption, and what stays here. */
+export interface ConsumeFields {
+  readonly code: number;
+  readonly group: string;
+  readonly filter: string;
+  readonly window: number;
+  readonly start: payload.Start;
+  readonly auto: boolean;
+  readonly concurrency: number;
+}
+
+const MAX_WINDOW = 65_536;
+const DEFAULT_WINDOW = 256;
+
+/** @throws TrunklineError OPTION_INVALID, ABORTED */
+export function consumeFields(code: number, options: ConsumeOptions): ConsumeFields {
+  integer('code', code, 1, MAX_U32);
+  if (typeof options !== 'object' || options === null) {
+    throw new TrunklineError('OPTION_INVALID', 'options must be an object');
+  }
+  checkSignal(options.signal);
+  const { window = DEFAULT_WINDOW, concurrency = 1, ack = 'auto' } = options;
+  if (ack !== 'auto' && ack !== 'manual') {
+    throw new TrunklineError('OPTION_INVALID', "ack must be 'auto' or 'manual'");
+  }
+  const group = text('group', options.group);
+  return {
+    code,
+    group,
+    filter: text('filter', options.filter).trim(),
+    window: integer('window', window, 1, MAX_WINDOW),
+    start: queueStart(options.start ?? (group === '' ? 'latest' : 'earliest')),
+    auto: ack === 'auto',
+    concurrency: integer('concurrency', concurrency, 1, MAX_WINDOW),
+  };
+}
+
+function queueStart(start: NonNullable<ConsumeOptions['start']>): payload.Start {
+  const { KEPT, LIVE, AFTER } = payload.StartFrom;
+  if (start === 'earliest') return { from: KEPT, sequence: 0, epoch: nothing };
+  if (start === 'latest') return { from: LIVE, sequence: 0, epoch: nothing };
+  if (typeof start !== 'object' || start === null) {
+    throw new TrunklineError('OPTION_INVALID', "start must be 'earliest', 'latest' or { after }");
+  }
+  return { from: AFTER, sequence: integer('start.after', start.after, 0, Number.MAX_SAFE_INTEGER), epoch: nothing };
+}
+
 export interface RequestOptions {
   readonly params?: unknown;
   /** How long to wait for the final response, ms, 1..2^31-1. Default 30,000. */
@@ -95,7 +162,7 @@ export function requestFields(code: number, options: SubscribeOptions): RequestF
   };
 }
 
-function text(name: string, value: unknown): string {
+export function text(name: string, value: unknown): string {
   if (value === undefined) return '';
   if (typeof value !== 'string') throw new TrunklineError('OPTION_INVALID', `${name} must be a string`);
   return value;

@@ -81,6 +81,8 @@ export class SubscriptionTable implements TimerOwner {
   private readonly lines = new Map<number, Line>();
   private session: Session | undefined;
   private lastRequest = 0;
+  /** Request ids of others in the session. */
+  private readonly taken = new Set<number>();
 
   constructor(private readonly context: SessionContext) {}
 
@@ -94,11 +96,26 @@ export class SubscriptionTable implements TimerOwner {
 
   /** Makes room for a subscription; `send` follows when the caller is ready for answers. */
   add(fields: RequestFields, input: SubscriptionInput): Entry {
-    do this.lastRequest = (this.lastRequest % 0xffffffff) + 1;
-    while (this.entries.has(this.lastRequest));
-    const entry = new Entry(this.lastRequest, fields, input, this);
+    const entry = new Entry(this.freeRequest(), fields, input, this);
     this.entries.set(entry.request, entry);
     return entry;
+  }
+
+  private freeRequest(): number {
+    do this.lastRequest = (this.lastRequest % 0xffffffff) + 1;
+    while (this.entries.has(this.lastRequest) || this.taken.has(this.lastRequest));
+    return this.lastRequest;
+  }
+
+  /** A request id for something else than a subscription, until it is released. */
+  reserve(): number {
+    const request = this.freeRequest();
+    this.taken.add(request);
+    return request;
+  }
+
+  release(request: number): void {
+    this.taken.delete(request);
   }
 
   /** Sends the REQUEST if there is a session; otherwise the next one begins with it. */

@@ -2,6 +2,7 @@ import {
   decodeParams,
   Flag,
   HEADER_BYTES,
+  isThenable,
   payload,
   singleMessage,
   TrunklineError,
@@ -10,6 +11,7 @@ import {
 } from '@trunkline/proto';
 import type { Dispatcher } from '../dispatcher.js';
 import type { Peer } from '../peer.js';
+import { queueActions } from './queues.js';
 import { views } from './views.js';
 
 const encoder = new TextEncoder();
@@ -22,19 +24,35 @@ export function answerAdmin(dispatcher: Dispatcher, peer: Peer, batch: Uint8Arra
   const fields = peer.session.decode(payload.request, batch, at);
   if (fields === undefined) return;
   const { request } = fields;
-  try {
-    const result = perform(dispatcher, decodeParams(fields.params));
-    reply(peer, request, encoder.encode(JSON.stringify(result)));
-  } catch (error) {
+  const answer = (result: unknown) => reply(peer, request, encoder.encode(JSON.stringify(result)));
+  const refuse = (error: unknown) => {
     if (!(error instanceof TrunklineError)) throw error;
     const { code, message, retryable } = error;
     peer.refuse(0, request, { code, message, retryable });
+  };
+  try {
+    const result = perform(dispatcher, decodeParams(fields.params));
+    // what has to be read or stored first is answered later
+    if (isThenable(result))
+      Promise.resolve(result)
+        .then(answer)
+        .catch(refuse)
+        .catch((error) => failed(peer, error));
+    else answer(result);
+  } catch (error) {
+    refuse(error);
   }
+}
+
+function failed(peer: Peer, error: unknown): void {
+  peer.core.log.error({ error: String(error) }, 'an admin request failed');
 }
 
 function perform(dispatcher: Dispatcher, params: unknown): unknown {
   const fields = (typeof params === 'object' && params !== null ? params : {}) as Record<string, unknown>;
   const { show, after = 0, limit = 1000 } = fields;
+  const action = typeof fields.do === 'string' && Object.hasOwn(queueActions, fields.do) ? fields.do : undefined;
+  if (action !== undefined) return queueActions[action]!(dispatcher, fields);
   if (fields.do === 'kick') return { kicked: dispatcher.kick(Number(fields.session)) };
   const view = typeof show === 'string' && Object.hasOwn(views, show) ? views[show] : undefined;
   if (view === undefined) {

@@ -1,8 +1,10 @@
 import type { Dispatcher } from '../dispatcher.js';
 import type { Peer } from '../peer.js';
 import type { Provider } from '../provider.js';
+import type { QueueEntry } from '../queues/index.js';
 import type { Service } from '../services.js';
 import type { Stream } from '../stream.js';
+import { queueView } from './queues.js';
 
 /** A page of a list; `next` is what `after` has to be for the following one. */
 interface Page {
@@ -18,6 +20,11 @@ export const views: Readonly<Record<string, View>> = {
   services: ({ registry }, after, limit) => page(registry.allServices(), after, limit, serviceView),
   streams: ({ registry }, after, limit) => page(registry.allStreams(), after, limit, streamView),
   sessions: ({ peers }, after, limit) => page(peers.values(), after, limit, sessionView),
+  queues: async ({ queues }, after, limit) => {
+    const { items, next } = page([...queues.all()], after, limit, (entry) => entry);
+    const shown = await Promise.all((items as QueueEntry[]).map(queueView));
+    return next === undefined ? { items: shown } : { items: shown, next };
+  },
   providers: (dispatcher, after, limit) => page(allProviders(dispatcher), after, limit, providerView),
 };
 
@@ -43,6 +50,8 @@ function status(dispatcher: Dispatcher): object {
     lines: core.lines.size,
     filters: core.filters.size,
     strangers: dispatcher.host.strangers,
+    queues: [...dispatcher.queues.all()].length,
+    commits: dispatcher.queues.committer.commits,
     counters: { ...core.counters },
   };
 }

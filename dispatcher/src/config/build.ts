@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { TrunklineError } from '@trunkline/proto';
+import type { QueueDeclaration, QueueOptions } from '../queues/index.js';
 import type { Configuration, Keep, ModuleReference, ServiceDefinition } from '../service.js';
 import {
   type ConfigurationInput,
@@ -9,6 +10,8 @@ import {
   lastPerKeyDefault,
   logLevelDefault,
   type ModuleInput,
+  type QueueOptionsInput,
+  queueOptionDefaults,
   type ServiceInput,
   type ServiceOptions,
   type ServiceOptionsInput,
@@ -29,7 +32,11 @@ export function buildConfiguration(input: ConfigurationInput, baseDirectory: str
   const session = { ...sessionDefaults, ...input.session };
   return {
     listen: input.listen.map((address) => ({ address })),
-    services: input.services.map((service) => buildService(service, input.defaults ?? {})),
+    services: input.services
+      .filter(({ kind }) => kind !== 'queue')
+      .map((service) => buildService(service, input.defaults ?? {})),
+    queues: input.services.filter(({ kind }) => kind === 'queue').map(buildQueue),
+    dataDirectory: input.dataDirectory === undefined ? undefined : resolve(baseDirectory, input.dataDirectory),
     modules: {
       sendHandlers: modules(input.modules?.sendHandlers),
       returnHandlers: modules(input.modules?.returnHandlers),
@@ -79,6 +86,27 @@ function buildService(service: ServiceInput, defaults: ServiceOptionsInput): Ser
       maxParams: bytes(limit('maxParams')),
     },
     onProbe: option('onProbe'),
+  };
+}
+
+function buildQueue({ code, name, ...input }: ServiceInput): QueueDeclaration {
+  return { code: Number(code), name: name ?? String(code), options: buildQueueOptions(input) };
+}
+
+/** Fills in the defaults of a queue. The input has passed the schema. */
+export function buildQueueOptions(input: Partial<QueueOptionsInput>): QueueOptions {
+  const { maxMessages = 0, deadLetter = 0, ...rest } = input;
+  const options = { ...queueOptionDefaults, ...rest };
+  return {
+    storage: options.storage,
+    maxMessages,
+    maxBytes: bytes(options.maxBytes),
+    maxAge: milliseconds(options.maxAge),
+    full: options.full,
+    ackTimeout: milliseconds(options.ackTimeout),
+    maxDeliveries: options.maxDeliveries,
+    deadLetter,
+    maxMessage: bytes(options.maxMessage),
   };
 }
 

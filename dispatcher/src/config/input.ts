@@ -4,6 +4,7 @@ import type { Overflow } from '../service.js';
 export interface ConfigurationInput {
   $schema?: string;
   listen: string[];
+  dataDirectory?: string;
   defaults?: ServiceOptionsInput;
   services: ServiceInput[];
   modules?: ModulesInput;
@@ -46,7 +47,21 @@ export interface ServiceOptions {
 
 export type ServiceOptionsInput = Partial<Omit<ServiceOptions, 'limits'>> & { limits?: Partial<LimitsInput> };
 
-export type ServiceInput = ServiceOptionsInput & { code: number | string; name?: string; kind?: 'live' };
+/** Options of a service of kind "queue". */
+export interface QueueOptionsInput {
+  storage: 'memory' | 'disk';
+  maxMessages: number;
+  maxBytes: SizeInput;
+  maxAge: string;
+  full: 'dropOldest' | 'refuse';
+  ackTimeout: string;
+  maxDeliveries: number;
+  deadLetter: number;
+  maxMessage: SizeInput;
+}
+
+export type ServiceInput = ServiceOptionsInput &
+  Partial<QueueOptionsInput> & { code: number | string; name?: string; kind?: 'live' | 'queue' };
 
 export interface ModuleInput {
   path: string;
@@ -88,10 +103,22 @@ export const serviceDefaults: Readonly<ServiceOptions> = {
   onProbe: '',
 };
 
+/** Without `maxMessages` and `deadLetter`: no bound by count, no dead letter queue. */
+export const queueOptionDefaults: Readonly<Omit<QueueOptionsInput, 'maxMessages' | 'deadLetter'>> = {
+  storage: 'disk',
+  maxBytes: '256MiB',
+  maxAge: '0s',
+  full: 'refuse',
+  ackTimeout: '30s',
+  maxDeliveries: 0,
+  maxMessage: '50MiB',
+};
+export const queueOptionNames: readonly string[] = [...Object.keys(queueOptionDefaults), 'maxMessages', 'deadLetter'];
+
 export const sessionDefaults: Readonly<SessionInput> = {
   heartbeat: '2s',
   livenessFactor: 3,
-  maxMessage: '16MiB',
+  maxMessage: '64MiB',
   receiveWindow: '4MiB',
   outbox: '4MiB',
   maxSessions: 100_000,

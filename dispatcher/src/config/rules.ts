@@ -3,7 +3,14 @@ import { TrunklineError } from '@trunkline/proto';
 import { type Address, parseAddress } from '@trunkline/proto/address';
 import { clash, reaches } from './address-rules.js';
 import type { JsonDocument } from './document.js';
-import { builtInReturnHandlers, builtInSendHandlers, serviceDefaults, sessionDefaults } from './input.js';
+import {
+  builtInReturnHandlers,
+  builtInSendHandlers,
+  queueOptionDefaults,
+  queueOptionNames,
+  serviceDefaults,
+  sessionDefaults,
+} from './input.js';
 import { hint, type Path } from './problems.js';
 import { type CodeRange, maxCode, maxDuration, maxSize, parseCode, parseDuration, parseSize } from './units.js';
 
@@ -36,7 +43,9 @@ export function checkRules(document: JsonDocument, options: RuleOptions): void {
     checkBounds(document, owner);
   }
   checkSession(document, root);
-  for (const owner of owners) checkCombinations(document, owner, defaults, dictionary(root.session));
+  checkQueues(document, root, owners);
+  for (const owner of owners)
+    if (!isQueue(owner)) checkCombinations(document, owner, defaults, dictionary(root.session));
 }
 
 /** Something that carries service options: a service or `defaults`. */
@@ -75,6 +84,40 @@ function checkCodes(document: JsonDocument, services: readonly Owner[]): void {
 }
 
 const compareIndex = (a: Path, b: Path): number => Number(a[1]) - Number(b[1]);
+
+const isQueue = ({ options }: Owner): boolean => own(options, 'kind') === 'queue';
+
+/** Options of the other kind, and what queues need of each other and of the rest. */
+function checkQueues(document: JsonDocument, root: Dictionary, owners: readonly Owner[]): void {
+  const queues = new Set(owners.filter(isQueue).map(({ options }) => own(options, 'code')));
+  for (const owner of owners) {
+    const { at, options } = owner;
+    const foreign = isQueue(owner) ? Object.keys(serviceDefaults) : queueOptionNames;
+    const kind = isQueue(owner) ? 'live services' : 'queues (kind "queue")';
+    for (const name of foreign) {
+      if (Object.hasOwn(options, name)) document.report([...at, name], `an option of ${kind} only`, 'key');
+    }
+    if (isQueue(owner)) checkQueue(document, root, owner, queues);
+  }
+}
+
+function checkQueue(document: JsonDocument, root: Dictionary, { at, options }: Owner, queues: Set<unknown>): void {
+  const code = own(options, 'code');
+  if (typeof code === 'string') document.report([...at, 'code'], 'a queue has a single code, no range');
+  const storage = own(options, 'storage') ?? queueOptionDefaults.storage;
+  if (storage === 'disk' && own(root, 'dataDirectory') === undefined) {
+    const path = Object.hasOwn(options, 'storage') ? [...at, 'storage'] : at;
+    document.report(path, 'a queue on disk needs dataDirectory; a queue in memory has "storage": "memory"');
+  }
+  const deadLetter = own(options, 'deadLetter');
+  if (deadLetter !== undefined && deadLetter === code) {
+    document.report([...at, 'deadLetter'], 'a queue cannot be its own dead letter queue');
+  } else if (typeof deadLetter === 'number' && !queues.has(deadLetter)) {
+    document.report([...at, 'deadLetter'], `no queue has the code ${deadLetter}`);
+  }
+  for (const name of ['maxAge', 'ackTimeout']) checkDuration(document, [...at, name], own(options, name));
+  for (const name of ['maxBytes', 'maxMessage']) checkSize(document, [...at, name], own(options, name), 1);
+}
 
 function checkModules(document: JsonDocument, modules: Dictionary, options: RuleOptions): void {
   const builtIn: Dictionary = { sendHandlers: builtInSendHandlers, returnHandlers: builtInReturnHandlers };

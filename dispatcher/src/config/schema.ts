@@ -6,6 +6,7 @@ import {
   lastPerKeyDefault,
   logLevelDefault,
   logLevels,
+  queueOptionDefaults,
   serviceDefaults,
   sessionDefaults,
 } from './input.js';
@@ -188,6 +189,51 @@ const serviceOptions: Record<string, Schema> = {
   },
 };
 
+const q = queueOptionDefaults;
+
+/** May stand in services of kind "queue". */
+export const queueOptions: Record<string, Schema> = {
+  storage: {
+    title: '"disk" or "memory"',
+    description: 'Queue: on disk in dataDirectory, or a ring in memory that ends with the process.',
+    type: 'string',
+    enum: ['disk', 'memory'],
+    default: q.storage,
+  },
+  maxMessages: count('Queue: most messages it holds; no bound if left out.', billion),
+  maxBytes: size('Queue: most bytes it holds.', { default: q.maxBytes }),
+  maxAge: durationOrZero('Queue: older messages are dropped. "0s": never.', { default: q.maxAge }),
+  full: {
+    title: '"refuse" or "dropOldest"',
+    description: 'Queue: what happens to a publish over maxMessages or maxBytes.',
+    type: 'string',
+    enum: ['refuse', 'dropOldest'],
+    default: q.full,
+  },
+  ackTimeout: durationOrZero('Queue: a message not acknowledged in this time is delivered again. "0s": never.', {
+    default: q.ackTimeout,
+  }),
+  maxDeliveries: {
+    title: 'a whole number from 0 to 1000000',
+    description:
+      'Queue: a message delivered so often in vain goes to deadLetter, or is dropped without one. 0: no bound.',
+    type: 'integer',
+    minimum: 0,
+    maximum: 1_000_000,
+    default: q.maxDeliveries,
+  },
+  deadLetter: {
+    title: 'the service code of a queue',
+    description: 'Queue: where messages go that were delivered too often; none if left out.',
+    type: 'integer',
+    minimum: 1,
+    maximum: maxCode,
+  },
+  maxMessage: size('Queue: longest message with header it takes; not more than session.maxMessage takes anyway.', {
+    default: q.maxMessage,
+  }),
+};
+
 const codeText = `a service code from 1 to ${maxCode} (0 is the protocol itself) or a range of codes such as "5000-5999"`;
 const service = object(
   'One service code or a range of them. The narrowest range that holds a code wins.',
@@ -205,8 +251,15 @@ const service = object(
       // biome's rule against control characters in regular expressions does not see this text
       pattern: '^[^\\u0000-\\u001f\\u007f]*$',
     }),
-    kind: { title: '"live"', description: 'Kind of the service.', type: 'string', enum: ['live'], default: 'live' },
+    kind: {
+      title: '"live" or "queue"',
+      description: 'A live service is answered by providers, a queue by the dispatcher itself.',
+      type: 'string',
+      enum: ['live', 'queue'],
+      default: 'live',
+    },
     ...serviceOptions,
+    ...queueOptions,
   },
   { required: ['code'] },
 );
@@ -273,6 +326,10 @@ export const configurationSchema: Schema = {
         minItems: 1,
         items: text('an address', 'Address to listen at.'),
       },
+      dataDirectory: text(
+        'a path',
+        'Folder of the store with the queues on disk, taken from the folder of this file; made if need be.',
+      ),
       defaults: object('Options of every service that does not say otherwise itself.', serviceOptions),
       services: {
         title: 'a list of services',

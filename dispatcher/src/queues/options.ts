@@ -21,7 +21,7 @@ export interface QueueOptions {
 
 export const MIB = 1024 * 1024;
 export const queueDefaults: QueueOptions = {
-  storage: 'memory',
+  storage: 'disk',
   maxMessages: 0,
   maxBytes: 256 * MIB,
   maxAge: 0,

@@ -205,12 +205,15 @@ export class Queue {
       return;
     }
     let next = number;
+    let joined: Run | undefined;
     for (let at = start; at < end; at += readU32(buffer, at)) {
       const known = next > publisher.last ? undefined : publisher.find(next);
       if (known === undefined) this.accept(publisher, buffer, at, at + readU32(buffer, at), 1, next, confirm);
       else if (known === 'forgotten') confirm.refused(next, 1, FORGOTTEN);
-      else if (isRun(known)) known.confirm = confirm;
-      else confirm.stored(next, 1, known.sequence);
+      else if (isRun(known)) {
+        if (known !== joined) known.confirm = both(known.confirm, confirm);
+        joined = known;
+      } else confirm.stored(next, 1, known.sequence);
       next++;
     }
   }
@@ -639,6 +642,20 @@ const FORGOTTEN: PublishRefusal = Object.freeze({
   message: 'the publish number is older than what the queue remembers of the publisher',
   retryable: false,
 });
+
+/** A message that is sent again while the first one is not stored yet: both get the answer. */
+function both(one: Confirm, other: Confirm): Confirm {
+  return {
+    stored(...told) {
+      one.stored(...told);
+      other.stored(...told);
+    },
+    refused(...told) {
+      one.refused(...told);
+      other.refused(...told);
+    },
+  };
+}
 
 function isRun(known: Run | { readonly sequence: number }): known is Run {
   return 'confirm' in known;

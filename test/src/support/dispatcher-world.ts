@@ -13,11 +13,13 @@ import {
   Session,
   type SessionLimits,
   silentLog,
+  Timer,
   Type,
   typeName,
   writeHeader,
 } from '@trunkline/proto';
 import { type MemoryLink, MemoryNetwork, MemoryWorld } from './memory-link.js';
+import { SimulatedDisk } from './simulated-store.js';
 
 export const ADDRESS = 'tcp://127.0.0.1:7400';
 const text = new TextDecoder();
@@ -183,6 +185,11 @@ export function configure(services: object[], more: object = {}): Configuration 
 export class DispatcherWorld {
   readonly world = new MemoryWorld();
   readonly network = new MemoryNetwork(this.world);
+  /** Outlives the dispatcher; used where the configuration names a dataDirectory. */
+  readonly disk = new SimulatedDisk(this.world.random, (ms, run) =>
+    this.world.timers.start(new Timer({ onTimer: run }), Math.ceil(ms)),
+  );
+  date = 1_700_000_000_000;
   dispatcher: Dispatcher;
 
   private constructor(
@@ -200,7 +207,9 @@ export class DispatcherWorld {
       'dispatcher',
     );
     const { network: transport, configuration, handlers } = this;
-    return new Dispatcher({ context, transport, configuration, handlers, log: silentLog });
+    const store = configuration.dataDirectory === undefined ? {} : { store: this.disk.attach() };
+    const date = () => this.date;
+    return new Dispatcher({ context, transport, configuration, handlers, log: silentLog, date, ...store });
   }
 
   static async start(services: object[], more: object = {}, handlers: Handlers = noHandlers): Promise<DispatcherWorld> {
@@ -214,6 +223,9 @@ export class DispatcherWorld {
     this.network.cut(ADDRESS);
     this.network.forget(ADDRESS);
     await this.world.settle();
+    this.disk.crash();
+    this.dispatcher.queues.committer.close();
+    for (const { queue } of this.dispatcher.queues.all()) queue.stopTimers();
     this.dispatcher = this.create();
     await this.dispatcher.start();
     await this.world.settle();

@@ -112,7 +112,7 @@ test('counts, rates and other plain options', () => {
   }
   expectLines(linesOfServices({ code: 1, latestRate: 0 }), [/latestRate: must be a number from 0.001/]);
   expectLines(linesOfServices({ code: 1, name: 'a\nb' }), [/name: must be a text of 1 to 128/]);
-  expectLines(linesOfServices({ code: 1, kind: 'queue' }), [/kind: must be "live", not "queue"/]);
+  expectLines(linesOfServices({ code: 1, kind: 'topic' }), [/kind: must be "live" or "queue", not "topic"/]);
   assert.deepEqual(linesOfServices({ code: 1, kind: 'live' }), []);
   expectLines(linesOf({ ...minimal, log: { level: 'wrn' } }), [/log\.level: must be one of.*did you mean "warn"/]);
   expectLines(linesOf({ ...minimal, session: { livenessFactor: 1 } }), [/livenessFactor: must be/]);
