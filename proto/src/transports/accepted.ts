@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { type Event, Router, type SocketOptions } from 'zeromq';
 import type { Link, LinkEvents, Listener } from '../ports.js';
-import { ended, monitorLoop, receiveLoop } from './receive.js';
+import { ended, monitorLoop, plainBytes, receiveLoop } from './receive.js';
 import { type Settings, socketOptions } from './settings.js';
 
 /** After a lost connection: how long until the pipe is surely gone too, and how long until the next report, in ms. */
@@ -142,7 +142,7 @@ export class ZmqListener implements Listener {
       link = new AcceptedLink(this, id, key);
       this.#links.set(key, link);
     }
-    this.#events.onBatch(link, batch);
+    this.#events.onBatch(link, plainBytes(batch));
     return batch.length;
   }
 

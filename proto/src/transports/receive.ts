@@ -69,6 +69,11 @@ async function step(socket: Router | Dealer, receiver: Receiver, settings: Setti
   return full;
 }
 
+/** Not a Buffer, whose `slice` is no copy: what the core cuts out and writes into must be its own. */
+export function plainBytes(frame: Buffer): Uint8Array {
+  return new Uint8Array(frame.buffer, frame.byteOffset, frame.length);
+}
+
 function guarded(settings: Settings, action: () => void): void {
   try {
     action();
