@@ -271,7 +271,8 @@ export class SubscriptionTable implements TimerOwner {
     const answer = session.decode(payload.refused, batch, at);
     if (answer === undefined) return true;
     const entry = this.entries.get(answer.request);
-    if (entry === undefined) return false;
+    // an id that was ours: it crossed with our CANCEL; any other is about something that another role sent
+    if (entry === undefined) return answer.request > 0 && answer.request <= this.lastRequest;
     this.remove(entry, false);
     const { message, retryable, position } = answer;
     const more = { retryable, position: position === 0 ? undefined : position };
