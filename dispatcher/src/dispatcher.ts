@@ -294,6 +294,8 @@ export class Dispatcher {
     };
     this.host.close();
     this.statics.close();
+    // those that linger have nobody whose session could end them
+    this.registry.close();
     await this.closeListeners();
     return report;
   }
