@@ -2,7 +2,7 @@ import { type Configuration, Dispatcher, type Handlers } from '@trunkline/dispat
 import type { Log } from '@trunkline/proto';
 import type { Network } from './network.js';
 import { DISPATCHER, limits, type Scenario } from './scenario.js';
-import { SimProcess, type World } from './world.js';
+import { SimProcess, Violation, type World } from './world.js';
 
 export const noHandlers: Handlers = { send: new Map(), return: new Map(), probe: new Map(), application: new Map() };
 
@@ -65,9 +65,15 @@ export class SimDispatcher {
     if (!this.alive) return;
     this.world.trace('stop dispatcher');
     const process = this.process!;
-    this.dispatcher!.stop().then(
+    const dispatcher = this.dispatcher!;
+    dispatcher.stop().then(
       () => {
         if (!process.alive) return;
+        const { size } = process.timers;
+        const sessions = dispatcher.peers.size;
+        if (size + sessions > 0) {
+          this.world.fail(new Violation('nothing left', '12', `${size} timers and ${sessions} sessions after stop`));
+        }
         process.kill();
         done();
       },

@@ -1,8 +1,9 @@
+import { payload, singleMessage, Type } from '@trunkline/proto';
 import type { SimDispatcher } from './dispatcher-part.js';
 import type { SimMember } from './member.js';
 import type { Network } from './network.js';
-import { changed, DISPATCHER, type Fault, rerouted, type Scenario } from './scenario.js';
-import type { Dice, World } from './world.js';
+import { ADDRESS, changed, DISPATCHER, type Fault, rerouted, type Scenario, STRANGER } from './scenario.js';
+import { type Dice, SimProcess, type World } from './world.js';
 
 export interface Faulty {
   readonly world: World;
@@ -113,8 +114,12 @@ export class FaultMaker implements Record<Fault, () => void> {
   }
 
   private restart(member: SimMember): void {
-    member.crash();
-    this.soon(10, 4000, () => member.start());
+    const again = () => this.soon(10, 4000, () => member.start());
+    if (this.dice.chance(0.3)) member.leave(again);
+    else {
+      member.crash();
+      again();
+    }
   }
 
   pause(): void {
@@ -165,6 +170,35 @@ export class FaultMaker implements Record<Fault, () => void> {
   private provideAgain(member: SimMember, code: number): void {
     member.withdrawn.delete(code);
     if (member.process?.alive) member.provider?.provide(code);
+  }
+
+  /** Somebody who does not speak the protocol, or may not come in. */
+  stranger(): void {
+    const { world, network } = this.sim;
+    const process = new SimProcess(world, STRANGER, {});
+    const batch = this.nonsense();
+    network.transport(process).dial(ADDRESS, { onUp: (link) => link.send(batch), onBatch: () => {} });
+    world.later(this.dice.between(50, 500), () => process.kill());
+  }
+
+  private nonsense(): Uint8Array {
+    const { dice } = this;
+    const hello = payload.hello.encode({
+      nonce: dice.bytes(8),
+      instance: dice.bytes(16),
+      name: 'stranger',
+      token: 'no',
+    });
+    switch (dice.between(1, 4)) {
+      case 1:
+        return dice.bytes(dice.between(0, 80));
+      case 2:
+        return singleMessage({ type: Type.HELLO }, dice.bytes(20));
+      case 3:
+        return singleMessage({ type: Type.RESPONSE, code: 1001, line: 1, generation: 1 });
+      default:
+        return singleMessage({ type: Type.HELLO }, hello);
+    }
   }
 
   amnesia(): void {

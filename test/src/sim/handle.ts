@@ -70,6 +70,8 @@ export class Handle {
   refused = false;
   /** `unsubscribe` returned: nothing may be heard any more. */
   left = false;
+  /** Ends it by its signal instead of `unsubscribe`. */
+  aborter: AbortController | undefined;
   /** Handlers that have not finished. */
   running = 0;
   /** How often a session ended since it was subscribed. */

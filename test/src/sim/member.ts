@@ -1,9 +1,9 @@
-import { Connection, silentLog, TrunklineError } from '@trunkline/proto';
+import { Connection, type Listener, silentLog, TrunklineError } from '@trunkline/proto';
 import type { Network } from './network.js';
 import { ProviderPart, type ProviderWorld } from './provider-part.js';
-import { ADDRESS, limits, type ProcessPlan } from './scenario.js';
+import { ADDRESS, limits, NOWHERE, type ProcessPlan, TOKEN } from './scenario.js';
 import { SubscriberPart, type SubscriberWorld } from './subscriber-part.js';
-import { SimProcess } from './world.js';
+import { SimProcess, Violation } from './world.js';
 
 /** A process other than the dispatcher: subscriber, provider or both, through all its lives. */
 export class SimMember {
@@ -11,6 +11,7 @@ export class SimMember {
   subscriber: SubscriberPart | undefined;
   provider: ProviderPart | undefined;
   connection: Connection | undefined;
+  private listener: Listener | undefined;
   /** Codes that are withdrawn for a while. */
   readonly withdrawn = new Set<number>();
 
@@ -37,7 +38,9 @@ export class SimMember {
     this.process = process;
     this.connection = undefined;
     if (plan.address === undefined) {
-      this.connection = new Connection({ context: process.context, transport, addresses: [ADDRESS], log: silentLog });
+      const addresses = sim.world.dice.chance(0.2) ? [NOWHERE, ADDRESS] : [ADDRESS];
+      const { context } = process;
+      this.connection = new Connection({ context, transport, addresses, attempt: 300, token: TOKEN, log: silentLog });
     }
     this.subscriber = plan.subscribes ? new SubscriberPart(plan.name, process, this.connection!, sim) : undefined;
     this.provider =
@@ -48,7 +51,12 @@ export class SimMember {
     if (this.connection !== undefined) provider.provider.attach(this.connection);
     else {
       const host = provider.provider.host(process.context);
-      transport.listen(plan.address!, host).catch((error) => sim.world.fail(error));
+      transport.listen(plan.address!, host).then(
+        (listener) => {
+          this.listener = listener;
+        },
+        (error) => sim.world.fail(error),
+      );
     }
   }
 
@@ -58,11 +66,32 @@ export class SimMember {
     this.sim.world.fail(error);
   }
 
+  /** Leaves in an orderly way; `done` when the process has ended. Nothing of the SDKs may keep it alive (rule 12). */
+  leave(done: () => void): void {
+    const { process, subscriber, provider, sim, name } = this;
+    if (process === undefined || !this.up) return;
+    sim.world.trace(`leave ${name}`);
+    const closed = Promise.all([subscriber?.client.close(), provider?.provider.close()]);
+    for (const handle of subscriber?.handles ?? []) handle.left = true;
+    closed
+      .then(() => this.listener?.close())
+      .then(
+        () => {
+          const { size } = process.timers;
+          if (size > 0) sim.world.fail(new Violation('nothing left', '12', `${name}: ${size} timers after close`));
+          if (process.alive) this.crash();
+          done();
+        },
+        (error) => sim.world.fail(error),
+      );
+  }
+
   crash(): void {
     const { process, sim } = this;
     if (process === undefined || !process.alive) return;
     sim.world.trace(`crash ${this.name}`);
     process.kill();
+    this.listener = undefined;
     for (const run of this.provider?.runs ?? []) sim.runs.delete(run);
     for (const handle of this.subscriber?.handles ?? []) {
       handle.left = true;

@@ -5,6 +5,10 @@ import { Dice } from './world.js';
 
 export const DISPATCHER = 'dispatcher';
 export const ADDRESS = 'sim://dispatcher';
+/** Nobody ever listens here. */
+export const NOWHERE = 'sim://nowhere';
+export const STRANGER = 'stranger';
+export const TOKEN = 'token of the simulation';
 
 export const FAULTS = [
   'break',
@@ -21,6 +25,7 @@ export const FAULTS = [
   'reroute',
   'withdraw',
   'amnesia',
+  'stranger',
 ] as const;
 export type Fault = (typeof FAULTS)[number];
 
@@ -160,7 +165,7 @@ function configurationOf(dice: Dice, addresses: readonly string[]): Configuratio
       maxSessions: 100,
       maxSubscriptions: 1000,
     },
-    tokens: [],
+    tokens: dice.chance(0.3) ? [TOKEN] : [],
     drain: 400,
     log: { level: 'error' },
   };

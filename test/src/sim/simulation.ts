@@ -9,7 +9,7 @@ import { Ledgers } from './ledger.js';
 import { SimMember } from './member.js';
 import { Network, type Tap, type Wire } from './network.js';
 import type { ProviderWorld, Run } from './provider-part.js';
-import { type Body, DISPATCHER, makeScenario, type Scenario } from './scenario.js';
+import { type Body, DISPATCHER, makeScenario, type Scenario, STRANGER } from './scenario.js';
 import type { SubscriberWorld } from './subscriber-part.js';
 import { type SimProcess, Violation, World } from './world.js';
 
@@ -117,6 +117,7 @@ export class Simulation implements Watched, ProviderWorld, SubscriberWorld, Faul
   private async converge(when: string): Promise<void> {
     const well = await this.world.until(CONVERGE_WITHIN, 250, () => this.disorder() === undefined);
     if (!well) throw new Violation('convergence', '11', `${when}: ${this.disorder()}`);
+    this.tell((checker) => checker.converged?.());
     this.world.trace('converged');
   }
 
@@ -241,7 +242,7 @@ export class Simulation implements Watched, ProviderWorld, SubscriberWorld, Faul
 
   sent(wire: Wire, toAcceptor: boolean, batch: Uint8Array): void {
     const sender = toAcceptor ? wire.dialler : wire.acceptor;
-    if (sender.name !== DISPATCHER) return;
+    if (sender.name !== DISPATCHER || wire.dialler.name === STRANGER) return;
     messagesOf(batch, (message) => {
       this.tell((checker) => checker.sent?.(wire, message));
       this.book.sent(wire, message, this.world.now);
@@ -250,7 +251,7 @@ export class Simulation implements Watched, ProviderWorld, SubscriberWorld, Faul
 
   delivered(wire: Wire, toAcceptor: boolean, batch: Uint8Array): void {
     const receiver = toAcceptor ? wire.acceptor : wire.dialler;
-    if (receiver.name !== DISPATCHER) return;
+    if (receiver.name !== DISPATCHER || wire.dialler.name === STRANGER) return;
     messagesOf(batch, (message) => {
       this.tell((checker) => checker.received?.(wire, message));
       this.book.received(wire, message, this.world.now);
@@ -311,9 +312,9 @@ export class Simulation implements Watched, ProviderWorld, SubscriberWorld, Faul
     this.tell((checker) => checker.runOver?.(run));
   }
 
-  callSettled(code: number, error: TrunklineError | undefined, body: Body | undefined): void {
+  callSettled(code: number, text: string, error: TrunklineError | undefined, body: Body | undefined): void {
     this.world.trace(`request ${code} ${error?.code ?? 'answered'}`);
-    this.tell((checker) => checker.callSettled?.(code, error?.code, body));
+    this.tell((checker) => checker.callSettled?.(code, text, error?.code, body));
   }
 }
 

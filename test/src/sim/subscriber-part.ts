@@ -13,7 +13,7 @@ export interface SubscriberWorld extends Required<HandleListener> {
   nextHandle(): number;
   readonly calm: boolean;
   readonly calls: { made: number; answered: number; failed: number };
-  callSettled(code: number, error: TrunklineError | undefined, body: Body | undefined): void;
+  callSettled(code: number, text: string, error: TrunklineError | undefined, body: Body | undefined): void;
 }
 
 const MOST_HANDLES = 6;
@@ -60,14 +60,16 @@ export class SubscriberPart {
     const code = 2001;
     sim.calls.made++;
     const timeoutMs = dice.pick([300, 5000, 20_000]);
-    this.client.request(code, { params: dice.pick(params.values), timeoutMs }).then(
+    const aborter = new AbortController();
+    if (dice.chance(0.2)) sim.world.later(dice.between(1, 500), () => aborter.abort(), this.process);
+    this.client.request(code, { params: dice.pick(params.values), timeoutMs, signal: aborter.signal }).then(
       (message) => {
         sim.calls.answered++;
-        sim.callSettled(code, undefined, message.json() as Body);
+        sim.callSettled(code, params.text, undefined, message.json() as Body);
       },
       (error: TrunklineError) => {
         sim.calls.failed++;
-        sim.callSettled(code, error, undefined);
+        sim.callSettled(code, params.text, error, undefined);
       },
     );
   }
@@ -98,6 +100,7 @@ export class SubscriberPart {
     const { params, ...options } = this.choose();
     const { place } = options;
     const handle = new Handle(sim.nextHandle(), this.name, options, sim.world.now);
+    if (dice.chance(0.2)) handle.aborter = new AbortController();
     const slow = dice.chance(0.2) ? dice.between(20, 300) : 0;
     const fails = dice.chance(0.05);
     const asked: SubscribeOptions = {
@@ -109,6 +112,7 @@ export class SubscriberPart {
       ...(options.group === '' ? {} : { group: options.group }),
       ...(options.mode === 'latest' ? { rate: dice.pick([3, 10]) } : {}),
       ordered: dice.chance(0.8),
+      ...(handle.aborter === undefined ? {} : { signal: handle.aborter.signal }),
     };
     sim.world.trace(`subscribe ${handle}`);
     this.handles.add(handle);
@@ -195,10 +199,13 @@ export class SubscriberPart {
 
   unsubscribe(handle: Handle): void {
     this.sim.world.trace(`unsubscribe ${handle}`);
-    handle.subscription.unsubscribe().then(
-      () => {},
-      (error) => this.sim.world.fail(error),
-    );
+    if (handle.aborter !== undefined) handle.aborter.abort();
+    else {
+      handle.subscription.unsubscribe().then(
+        () => {},
+        (error) => this.sim.world.fail(error),
+      );
+    }
     handle.left = true;
     this.handles.delete(handle);
   }

@@ -53,7 +53,7 @@ export abstract class Checker implements HandleListener, RunListener {
   runStarted?(run: Run): void;
   runOver?(run: Run): void;
   forgotten?(runs: Iterable<Run>): void;
-  callSettled?(code: number, failure: string | undefined, body: Body | undefined): void;
+  callSettled?(code: number, text: string, failure: string | undefined, body: Body | undefined): void;
   /** The dispatcher stamped a response. */
   arrived?(ledger: StreamLedger, entry: Entry): void;
   /** The dispatcher is about to end a stream for everyone. */
@@ -66,6 +66,8 @@ export abstract class Checker implements HandleListener, RunListener {
   dispatcherLook?(dispatcher: Dispatcher, streams: readonly Stream[]): void;
   /** A dispatcher with an empty memory has begun. */
   dispatcherStarted?(): void;
+  /** Faults are over and everything is as it should be. */
+  converged?(): void;
   /** Faults are over, everything has converged and nothing is under way. */
   quiet?(dispatcher: Dispatcher): void;
   /** All providers were away for long. */

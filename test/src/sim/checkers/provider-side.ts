@@ -157,4 +157,12 @@ export class Arrivals extends Checker {
     this.check(generation >= before, () => `${body.c}: ${body.p} of generation ${generation} after ${before}`);
     newest.set(body.p, generation);
   }
+
+  override quiet(): void {
+    for (const { id, taken, session, code, text } of this.sim.runs) {
+      if (wireOf(session.link)?.damagedAt !== undefined) continue;
+      const arrived = this.lastOf.get(id) ?? 0;
+      this.check(arrived === taken, () => `${code} ${text}: ${taken} responses were taken and ${arrived} arrived`);
+    }
+  }
 }

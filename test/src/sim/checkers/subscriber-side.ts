@@ -3,7 +3,7 @@ import type { Ending } from '../../../../dispatcher/dist/stream.js';
 import type { Handle, SeenMessage, Segment } from '../handle.js';
 import type { StreamLedger } from '../ledger.js';
 import type { Run } from '../provider-part.js';
-import { FINAL_CODES, REFUSED_PARAMS } from '../scenario.js';
+import { type Body, FINAL_CODES, REFUSED_PARAMS } from '../scenario.js';
 import { Checker } from './checker.js';
 
 /** Every request is answered once per session, and what was refused is over. */
@@ -128,6 +128,7 @@ export class Ends extends Checker {
   override end(handle: Handle, { code, message }: EndEvent): void {
     const { options, since } = handle;
     if (code === 'CLOSED' || handle.refused) return;
+    if (code === 'ABORTED' && handle.aborter?.signal.aborted) return;
     if (code === 'COMPLETED' || code === 'EXITED') {
       const at = this.told.get(`${options.code} ${options.text}`) ?? -1;
       this.check(at >= since, () => `${handle}: completed, and its stream did not`);
@@ -140,9 +141,11 @@ export class Ends extends Checker {
     }
   }
 
-  override callSettled(code: number, failure: string | undefined): void {
-    const expected = ['TIMEOUT', 'COMPLETED', 'SERVICE_REMOVED', 'UNKNOWN_SERVICE'];
+  override callSettled(code: number, text: string, failure: string | undefined, body: Body | undefined): void {
+    const expected = ['TIMEOUT', 'ABORTED', 'CLOSED', 'COMPLETED', 'SERVICE_REMOVED', 'UNKNOWN_SERVICE'];
     this.check(failure === undefined || expected.includes(failure), () => `request of ${code} failed with ${failure}`);
+    const right = body === undefined || (body.c === code && body.q === text);
+    this.check(right, () => `request of ${code} ${text} was answered for ${body?.c} ${body?.q}`);
   }
 
   override quiet(): void {
@@ -163,6 +166,16 @@ export class Sequences extends Checker {
   readonly rules = '9, 11';
   /** Who of a group got which live response. */
   private readonly groups = new Map<string, Set<number>>();
+
+  /** Where the streams were when the faults were over. */
+  private calm = new Map<StreamLedger, number>();
+
+  override converged(): void {
+    this.calm = new Map();
+    for (const { segment } of this.sim.handles) {
+      if (segment?.ledger !== undefined) this.calm.set(segment.ledger, segment.ledger.sequence);
+    }
+  }
 
   override accepted(handle: Handle, segment: Segment): void {
     const before = handle.segments.at(-2);
@@ -273,6 +286,29 @@ export class Sequences extends Checker {
     for (const handle of this.sim.handles) {
       const { segment } = handle;
       if (segment?.ledger !== undefined && !segment.damaged) this.account(handle, segment);
+    }
+    const groups = new Map<string, Handle[]>();
+    for (const handle of this.sim.handles) {
+      if (handle.options.mode !== 'group') continue;
+      const key = `${handle.segment?.epoch} ${handle.options.group} ${handle.options.filter?.text}`;
+      groups.set(key, [...(groups.get(key) ?? []), handle]);
+    }
+    for (const group of groups.values()) this.shared(group);
+  }
+
+  /** Every response since the faults went to one of the group, unless it was told that some did not. */
+  private shared(group: readonly Handle[]): void {
+    const [first] = group;
+    const ledger = first?.segment?.ledger;
+    if (first === undefined || ledger === undefined) return;
+    const segments = group.map(({ segment }) => segment!);
+    const lossy =
+      group.some(({ options }) => options.overflow === 'latest') || segments.some(({ missed }) => missed > 0);
+    if (lossy || segments.some(({ damaged }) => damaged)) return;
+    const since = Math.max(this.calm.get(ledger) ?? 0, ...segments.map(({ joined }) => joined));
+    for (const { sequence, body } of ledger.entries.slice(since)) {
+      const got = !first.matches(body) || segments.some(({ seen }) => seen.has(sequence));
+      this.check(got, () => `${first}: ${sequence} went to nobody of the group`);
     }
   }
 
