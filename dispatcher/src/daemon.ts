@@ -121,27 +121,36 @@ function createLog(): Logger {
 
 /**
  * Runs a daemon until a signal: SIGHUP reloads, SIGTERM and SIGINT stop it, a second one of them exits at once with 1.
- * Resolves after a stop; then nothing keeps the process alive.
+ * One that comes during the start counts when that is done. Resolves after a stop; then nothing keeps the process alive.
+ * @throws what `Daemon.start` throws
  */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
-  const daemon = await Daemon.start(options);
+  const starting = Daemon.start(options);
+  let daemon: Daemon | undefined;
   let stopping = false;
   let finish = () => {};
   const done = new Promise<void>((resolve) => {
     finish = resolve;
   });
+  // a start that fails is told below
+  const once = (act: (started: Daemon) => void) => void starting.then(act, () => {});
   const stop = (signal: NodeJS.Signals) => {
     if (stopping) {
-      daemon.log.warn({ signal }, 'second signal: exiting at once');
+      daemon?.log.warn({ signal }, 'second signal: exiting at once');
       process.exit(1);
     }
     stopping = true;
-    void daemon.stop().then(finish);
+    once((started) => void started.stop().then(finish));
   };
-  const reload = () => void daemon.reload();
-  process.on('SIGHUP', reload);
-  process.on('SIGTERM', stop);
-  process.on('SIGINT', stop);
-  await done;
-  process.off('SIGHUP', reload);
+  const reload = () => once((started) => void started.reload());
+  const handlers = { SIGHUP: reload, SIGTERM: stop, SIGINT: stop };
+  for (const [signal, handler] of Object.entries(handlers)) process.on(signal, handler);
+  try {
+    daemon = await starting;
+    await done;
+    process.off('SIGHUP', reload);
+  } catch (error) {
+    for (const [signal, handler] of Object.entries(handlers)) process.off(signal, handler);
+    throw error;
+  }
 }

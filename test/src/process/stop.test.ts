@@ -1,5 +1,6 @@
 // F100: a stop always comes to its end, says what it dropped, and a second signal does not wait for it.
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { until } from '../support/wait.js';
 import { watch } from './fixtures/watch.js';
@@ -116,4 +117,36 @@ test('SIGTERM while many clients reconnect and ask for much', async () => {
   await until(() => clients.every(({ state }) => state === 'disconnected'), 'the clients are told');
   assert.equal((await provider.counts()).startedCount, startedCount);
   assert.equal((await provider.counts()).active, 0);
+});
+
+/** A dispatcher that is still loading a module; it goes on when the file is there. */
+async function loading() {
+  const world = await World.start({ services: [] }, { running: false });
+  const gate = `${world.folder}/gate`;
+  writeFileSync(
+    `${world.folder}/slow.mjs`,
+    `import { existsSync } from 'node:fs';
+     process.stderr.write('module loads\\n');
+     while (!existsSync(${JSON.stringify(gate)})) await new Promise((resolve) => setTimeout(resolve, 5));
+     export default () => ({ onProbe() {} });`,
+  );
+  world.write({ ...world.configuration, modules: { onProbe: { slow: { path: './slow.mjs' } } } });
+  world.dispatcher = world.spawnDispatcher();
+  await until(() => world.dispatcher.stderr.includes('module loads'), 'the start is under way');
+  return { world, go: () => writeFileSync(gate, '') };
+}
+
+test('a signal during the start counts when that is done', async () => {
+  const { world, go } = await loading();
+  await using _world = world;
+  world.dispatcher.signal('SIGHUP');
+  go();
+  await world.logged('dispatcher started');
+  await world.logged('reload: no change');
+  const other = await loading();
+  await using _other = other.world;
+  other.world.dispatcher.signal('SIGTERM');
+  other.go();
+  assert.deepEqual(await other.world.dispatcher.exited, ended);
+  assert.equal(other.world.logs('dispatcher stopped').length, 1);
 });
