@@ -16,7 +16,7 @@ test('SIGTERM: peers are told, nothing was dropped, exit 0', async () => {
   client.on('state', (_state, reason) => void reasons.push(reason?.code));
   await flows(watch(client.subscribe(1)));
   world.dispatcher.signal('SIGTERM');
-  assert.deepEqual(await world.dispatcher.exited, ended);
+  assert.deepEqual(await world.dispatcher.ended(), ended);
   await until(() => client.state === 'disconnected', 'the client is told');
   assert.deepEqual(reasons, ['SHUTTING_DOWN']);
   const [report] = world.logs('dispatcher stopped');
@@ -49,7 +49,7 @@ async function stuck(drain: string): Promise<World> {
 test('SIGTERM with a subscriber that takes nothing: the drain time is its bound, and the log says what was dropped', async () => {
   await using world = await stuck('300ms');
   world.dispatcher.signal('SIGTERM');
-  assert.deepEqual(await world.dispatcher.exited, ended);
+  assert.deepEqual(await world.dispatcher.ended(), ended);
   const [report] = world.logs('dispatcher stopped');
   assert.equal(report!.sessions, 1);
   assert.ok(Number(report!.undeliveredBytes) > 0);
@@ -65,7 +65,7 @@ for (const signals of [
     world.dispatcher.signal(signals[0]);
     await world.logged('stopping');
     world.dispatcher.signal(signals[1]);
-    assert.deepEqual(await world.dispatcher.exited, { code: 1, signal: null });
+    assert.deepEqual(await world.dispatcher.ended(), { code: 1, signal: null });
     assert.equal(world.logs('second signal: exiting at once').length, 1);
   });
 }
@@ -80,7 +80,7 @@ test('SIGTERM while a static provider is away, while one comes back, and during 
   // dialling in vain
   await until(async () => (await world.status()).streams === 1, 'the request waits');
   world.dispatcher.signal('SIGTERM');
-  assert.deepEqual(await world.dispatcher.exited, ended);
+  assert.deepEqual(await world.dispatcher.ended(), ended);
   // a provider comes back
   await world.startDispatcher();
   const provider = await world.provider(services, { bind });
@@ -89,7 +89,7 @@ test('SIGTERM while a static provider is away, while one comes back, and during 
   await world.logged('provider down');
   const back = world.provider(services, { bind });
   world.dispatcher.signal('SIGTERM');
-  assert.deepEqual(await world.dispatcher.exited, ended);
+  assert.deepEqual(await world.dispatcher.ended(), ended);
   await back;
   // a reload
   await world.startDispatcher();
@@ -97,7 +97,7 @@ test('SIGTERM while a static provider is away, while one comes back, and during 
   world.write({ ...world.configuration, services: [{ code: 1, providers: [absent, bind], linger: '1s' }] });
   world.dispatcher.signal('SIGHUP');
   world.dispatcher.signal('SIGTERM');
-  assert.deepEqual(await world.dispatcher.exited, ended);
+  assert.deepEqual(await world.dispatcher.ended(), ended);
 });
 
 test('SIGTERM while many clients reconnect and ask for much', async () => {
@@ -112,7 +112,7 @@ test('SIGTERM while many clients reconnect and ask for much', async () => {
   await world.startDispatcher();
   await world.logged('session open', 3);
   world.dispatcher.signal('SIGTERM');
-  assert.deepEqual(await world.dispatcher.exited, ended);
+  assert.deepEqual(await world.dispatcher.ended(), ended);
   const { startedCount } = await provider.counts();
   await until(() => clients.every(({ state }) => state === 'disconnected'), 'the clients are told');
   assert.equal((await provider.counts()).startedCount, startedCount);
@@ -147,6 +147,6 @@ test('a signal during the start counts when that is done', async () => {
   await using _other = other.world;
   other.world.dispatcher.signal('SIGTERM');
   other.go();
-  assert.deepEqual(await other.world.dispatcher.exited, ended);
+  assert.deepEqual(await other.world.dispatcher.ended(), ended);
   assert.equal(other.world.logs('dispatcher stopped').length, 1);
 });
