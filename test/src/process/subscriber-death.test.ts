@@ -35,7 +35,7 @@ test('nothing is left of a subscriber, whichever way it went (F10)', async (cont
   let timers = (await world.status()).timers;
   for (const [way, leave] of Object.entries(ways)) {
     await context.test(way, async () => {
-      const subscriber = await world.subscriber();
+      const subscriber = await world.subscriber({ limits: { heartbeat: 600_000 } });
       await subscriber.call('subscribeMany', 1, 0, COUNT);
       await until(async () => (await provider.counts()).active === COUNT, 'the provider serves all');
       assert.equal((await world.status()).streams, COUNT);
