@@ -190,4 +190,6 @@ export async function runCleanly(main) {
     process.exitCode = 1;
   }
   endAll();
+  // only where something that failed still waits for what is gone
+  setTimeout(() => process.exit(), 1000).unref();
 }

@@ -24,22 +24,24 @@ async function open({ slow }) {
     const sender = cast.worker('sender');
     const fast = Array.from({ length: slow ? FAST : FAST + 1 }, () => cast.worker('receiver'));
     await Promise.all([sender, ...fast].map((worker) => worker.call('open', args)));
-    const other = await cast.subscriber();
-    if (slow) await other.call('subscribeSlowly', { code: CHANNEL, ms: SLOW_MS });
+    if (slow) {
+      const other = await cast.subscriber();
+      await other.call('subscribeSlowly', { code: CHANNEL, ms: SLOW_MS });
+    }
     await sender.call('ready');
-    return { cast, sender, fast, other };
+    return { cast, sender, fast, observer: await cast.subscriber() };
   } catch (error) {
     await cast.close();
     throw error;
   }
 }
 
-async function measure({ cast, sender, fast, other }, { warmMs, ms }) {
+async function measure({ cast, sender, fast, observer }, { warmMs, ms }) {
   await sender.call('flood', { size: SIZE });
   await pause(warmMs);
   const watch = watching(cast.server.pid);
   const windows = await Promise.all(fast.map((worker) => worker.call('measure', { ms })));
-  const { items } = await other.call('show', { view: 'sessions' });
+  const { items } = await observer.call('show', { view: 'sessions' });
   const resident = watch.stop();
   await sender.call('stop');
   return {
@@ -55,7 +57,7 @@ function watching(pid) {
   const look = () => {
     most = Math.max(most, residentBytes(pid) ?? 0);
   };
-  const timer = setInterval(look, SAMPLE_MS);
+  const timer = setInterval(look, SAMPLE_MS).unref();
   return {
     stop() {
       clearInterval(timer);
