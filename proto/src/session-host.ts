@@ -99,6 +99,7 @@ export class SessionHost implements LinkEvents {
 
   private refusal(hello: payload.Hello): TrunklineError | undefined {
     if (this.stopping) return new TrunklineError('SHUTTING_DOWN', undefined, { retryable: true });
+    if (hello.heartbeatMs === 0) return new TrunklineError('REQUEST_INVALID', 'heartbeat_ms must not be 0');
     if (this.sessions.size >= this.options.maxSessions) {
       return new TrunklineError('LIMIT_EXCEEDED', `more than ${this.options.maxSessions} sessions`, {
         retryable: true,

@@ -215,7 +215,9 @@ export class Session implements Flushable, TimerOwner {
   private receiveConnecting(batch: Uint8Array, type: number): void {
     if (type === Type.WELCOME) {
       const welcome = this.decode(payload.welcome, batch, 0);
-      if (welcome !== undefined && sameBytes(welcome.nonce, this.nonce)) this.open(welcome);
+      if (welcome === undefined || !sameBytes(welcome.nonce, this.nonce)) return;
+      if (welcome.heartbeatMs > 0) this.open(welcome);
+      else this.countFault('payload');
     } else if (type === Type.BYE) {
       this.receiveBye(batch, 0);
     }
