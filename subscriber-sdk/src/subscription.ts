@@ -77,6 +77,8 @@ export interface SubscriptionOwner {
   readonly log: Log;
   /** Takes the subscription out of the table and tells the dispatcher. */
   leave(): void;
+  /** No handler is called any more. */
+  ended(): void;
 }
 
 const moves: Record<SubscriptionState, readonly SubscriptionState[]> = {
@@ -323,6 +325,7 @@ export class Subscription extends Events<SubscriptionEvents> implements AsyncIte
 
   /** Returns whether anybody heard it, or had heard it before. */
   #emitEnd(): boolean {
+    this.#owner.ended();
     const event = this.#ending;
     this.#ending = undefined;
     return event === undefined || this.emitter.emit('end', event);
