@@ -32,8 +32,8 @@ interface Entry {
 export class Outbox {
   bytes = 0;
   /** Of `bytes`: what is no response, and what is part of a snapshot. */
-  private told = 0;
-  private kept = 0;
+  told = 0;
+  kept = 0;
   /** The session is about to be ended because it fell behind: nothing is taken any more. */
   private doomed = false;
   private entries: Entry[] = [];

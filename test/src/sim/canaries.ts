@@ -141,7 +141,7 @@ export const canaries: readonly Canary[] = [
   },
   {
     name: 'no CANCEL goes upstream (rule 8)',
-    checkers: ['provider calls'],
+    checkers: ['provider calls', 'nothing left'],
     break: () => patch(Upstream, 'close', (_self, original) => original(false)),
   },
   {
@@ -205,6 +205,11 @@ export const canaries: readonly Canary[] = [
         const [service, code, params, options] = args as [unknown, unknown, string, { filter?: { text: string } }];
         return original(service, code, `${params}${options.filter?.text ?? ''}`, options);
       }),
+  },
+  {
+    name: 'an outbox has no bound (Flow)',
+    checkers: ['flow'],
+    break: () => patch(Outbox, 'makeRoom', () => true),
   },
   {
     name: 'dropped responses are not told (Flow)',

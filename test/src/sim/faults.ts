@@ -41,6 +41,7 @@ export class FaultMaker implements Record<Fault, () => void> {
     this.stopped = true;
     const { sim } = this;
     sim.network.heal();
+    sim.dispatching.process?.resume();
     sim.dispatching.start();
     for (const member of sim.members) {
       member.process?.resume();
@@ -123,9 +124,9 @@ export class FaultMaker implements Record<Fault, () => void> {
   }
 
   pause(): void {
-    const { process, name } = this.anyMember();
+    const process = this.dice.chance(0.15) ? this.sim.dispatching.process : this.anyMember().process;
     if (process === undefined) return;
-    this.sim.world.trace(`pause ${name}`);
+    this.sim.world.trace(`pause ${process.name}`);
     process.pause();
     this.soon(100, 5000, () => process.resume());
   }

@@ -70,6 +70,10 @@ export class Simulation implements Watched, ProviderWorld, SubscriberWorld, Faul
     return this.dispatching.dispatcher;
   }
 
+  get awakeSince(): number {
+    return this.dispatching.process?.awakeSince ?? 0;
+  }
+
   get dispatcherProcess(): SimProcess | undefined {
     return this.dispatching.process;
   }

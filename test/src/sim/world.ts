@@ -197,6 +197,8 @@ function earlier(left: Event, right: Event): boolean {
 export class SimProcess {
   alive = true;
   paused = false;
+  /** When it was last resumed. */
+  awakeSince = 0;
   /** When its timers want to be looked at. */
   due = Number.POSITIVE_INFINITY;
   readonly timers: Timers;
@@ -249,6 +251,7 @@ export class SimProcess {
   resume(): void {
     if (!this.paused || !this.alive) return;
     this.paused = false;
+    this.awakeSince = this.world.now;
     for (const run of this.backlog.splice(0)) this.world.later(0, run, this);
   }
 

@@ -20,6 +20,8 @@ export interface Watched {
   readonly members: readonly SimMember[];
   readonly dispatcher: Dispatcher | undefined;
   readonly dispatcherProcess: SimProcess | undefined;
+  /** When the dispatcher's process last went on after it was stopped: its timers are late until then. */
+  readonly awakeSince: number;
   /** Times a reload changed the table. */
   readonly reloads: number;
 }

@@ -1,6 +1,7 @@
 import type { Dispatcher } from '@trunkline/dispatcher';
 import type { Session } from '@trunkline/proto';
 import type { Lane } from '../../../../dispatcher/dist/lane.js';
+import type { Outbox } from '../../../../dispatcher/dist/outbox.js';
 import type { Wire } from '../network.js';
 import { limits } from '../scenario.js';
 import type { SimProcess } from '../world.js';
@@ -10,15 +11,24 @@ import { Checker, peersOf } from './checker.js';
 export class Flow extends Checker {
   readonly name = 'flow';
   readonly rules = 'Flow';
+  /** Outboxes that may hold what a subscriber with overflow `block` has not taken. */
+  private readonly blocking = new WeakSet<Outbox>();
 
   override dispatcherStep(dispatcher: Dispatcher): void {
     const { outboxBytes, receiveWindow } = dispatcher.configuration.session;
     // `block` keeps what providers may have sent at most, and a status or an end is always taken
     const most = 2 * outboxBytes + receiveWindow * this.sim.members.length + 70_000;
-    for (const { outbox, name, session } of dispatcher.peers.values()) {
+    for (const { outbox, name, session, requests } of dispatcher.peers.values()) {
       this.check(outbox.bytes >= 0 && outbox.bytes <= most, () => `outbox of ${name}: ${outbox.bytes} bytes`);
       this.check(outbox.waiting || outbox.bytes === 0, () => `outbox of ${name}: empty with ${outbox.bytes} bytes`);
       const stuck = outbox.waiting && session.credit > 0 && session.state === 'open';
+      if ([...requests.values()].some(({ overflow }) => overflow === 'block')) this.blocking.add(outbox);
+      // what a stream that has ended left there has to be taken first
+      else if (!outbox.waiting) this.blocking.delete(outbox);
+      const blocking = this.blocking.has(outbox);
+      const live = outbox.bytes - outbox.told - outbox.kept;
+      const bounded = blocking || live <= outboxBytes;
+      this.check(bounded, () => `outbox of ${name}: ${live} bytes of responses, at most ${outboxBytes}`);
       this.check(!stuck, () => `outbox of ${name}: waits with credit ${session.credit}`);
     }
   }
@@ -52,7 +62,8 @@ export class Damage extends Checker {
     const sender = toAcceptor ? wire.dialler : wire.acceptor;
     const receiver = toAcceptor ? wire.acceptor : wire.dialler;
     const session = this.sessionAt(wire, receiver);
-    if (session === undefined) return;
+    // a session that is not open yet does not count: the batch was of the one before it
+    if (session?.state !== 'open') return;
     let waited = 0;
     const look = () => {
       if (!wire.open || session.state === 'closed' || !sender.alive || !receiver.alive) return;

@@ -97,8 +97,9 @@ export class Linger extends Checker {
       known.set(stream, left);
       if (left === undefined) continue;
       const { at, linger } = left;
-      const due = linger > 0 && now - at <= linger + 1;
-      this.check(due, () => `${stream.code}: nobody left for ${now - at} ms, linger ${linger}`);
+      const wait = now - Math.max(at, this.sim.awakeSince);
+      const due = linger > 0 && wait <= linger + 1;
+      this.check(due, () => `${stream.code}: nobody left for ${wait} ms, linger ${linger}`);
     }
     for (const [stream, left] of this.known) if (!known.has(stream)) this.gone(stream, left);
     this.known = known;
@@ -144,10 +145,12 @@ export class Arrivals extends Checker {
     this.check(sequence === ledger.sequence, () => `${body.c}: sequence ${sequence}, not ${ledger.sequence}`);
     this.check(body.g === generation, () => `${body.c}: generation ${generation} of a run of ${body.g}`);
     const run = this.runs.get(body.s);
-    if (run === undefined || wireOf(run.session.link)?.damagedAt !== undefined) return;
+    const wire = wireOf(run?.session.link);
     const last = this.lastOf.get(body.s) ?? 0;
-    this.check(body.n === last + 1, () => `${body.c}: response ${body.n} of run ${body.s} after ${last}`);
     this.lastOf.set(body.s, body.n);
+    // a link that is closed meanwhile tells no more what became of its connection
+    if (wire === undefined || wire.damagedAt !== undefined) return;
+    this.check(body.n === last + 1, () => `${body.c}: response ${body.n} of run ${body.s} after ${last}`);
     let newest = this.generations.get(ledger);
     if (newest === undefined) {
       newest = new Map();

@@ -70,7 +70,7 @@ export class Resend extends Checker {
     for (const { stream, upstream, record } of watchedUpstreams(streams, this.book)) {
       if (upstream.state !== 'requested') continue;
       const most = stream.service.definition.resendCap * 1.2 + SLACK;
-      const wait = this.sim.world.now - record.lastRequest;
+      const wait = this.sim.world.now - Math.max(record.lastRequest, this.sim.awakeSince);
       this.check(wait <= most, () => `${stream.code}: not sent again for ${wait} ms`);
     }
   }
@@ -115,9 +115,9 @@ export class Probe extends Checker {
     for (const { stream, upstream, record } of watchedUpstreams(streams, this.book)) {
       if (upstream.state !== 'live' && upstream.state !== 'stale') continue;
       const { probeAfter, probeMisses } = stream.service.definition;
-      const quiet = now - Math.max(record.heard, record.lastProbe);
+      const quiet = now - Math.max(record.heard, record.lastProbe, this.sim.awakeSince);
       this.check(quiet <= probeAfter + SLACK, () => `${stream.code}: silent for ${quiet} ms and not probed`);
-      const silence = now - record.heard;
+      const silence = now - Math.max(record.heard, this.sim.awakeSince);
       const most = probeAfter * (probeMisses + 1) + SLACK;
       const late = upstream.state === 'live' && silence > most;
       this.check(!late, () => `${stream.code}: live after ${silence} ms of silence, ${most} allowed`);
