@@ -87,19 +87,22 @@ async function main() {
   );
   console.log(`${options.rounds} round(s) each, in turns; "×" is Trunkline against the other in the same round\n`);
   const rows = [];
+  const seconds = {};
   for (const scenario of wanted) {
+    const from = Date.now();
     for (const row of await scenario.run(benchFor(scenario, { options, systems, notes }))) {
       const evaluated = evaluate(row);
       rows.push({ ...row, ...evaluated });
       console.log(rowText(row, evaluated));
     }
+    seconds[scenario.name] = (Date.now() - from) / 1000;
   }
   console.log(`\n${summary(rows)}`);
   if (notes.length > 0) console.log(notes.map((note) => `note: ${note}`).join('\n'));
   console.log(`${Math.round((Date.now() - begun) / 1000)} s`);
   if (options.json !== undefined) {
     const { quick, rounds } = options;
-    const result = { date: begun.toISOString(), machine: host, versions, quick, rounds, notes, rows };
+    const result = { date: begun.toISOString(), machine: host, versions, quick, rounds, seconds, notes, rows };
     writeFileSync(options.json, `${JSON.stringify(result, undefined, 2)}\n`);
   }
   return 0;

@@ -1,4 +1,5 @@
 // The bare forwarder: `node forwarder.mjs ADDRESS`. No session, no credit, no filter, no check: the upper bound.
+import { setImmediate as turn } from 'node:timers/promises';
 import { Router } from 'zeromq';
 import { HIGH_WATER, JOIN } from '../systems/limit.mjs';
 
@@ -23,11 +24,19 @@ for await (const [id, batch] of router) {
   let at = 0;
   while (at < batch.length) at += batch.readUInt32LE(at);
   if (at !== batch.length) continue;
-  for (const subscriber of subscribers.get(channel) ?? []) {
+  for (const subscriber of subscribers.get(channel) ?? []) await forward(subscriber, batch);
+}
+
+/** Waits while the subscriber is full; nothing is lost, and TCP tells the sender. */
+async function forward(subscriber, batch) {
+  for (;;) {
     try {
       await router.send([subscriber, batch]);
-    } catch {
-      // a client that left; its system is not measured any more
+      return;
+    } catch (error) {
+      // EHOSTUNREACH: it left, and its system is not measured any more
+      if (error.code !== 'EAGAIN') return;
+      await turn();
     }
   }
 }

@@ -39,7 +39,7 @@ const scenario = {
   async run(bench) {
     // memory for each is nearly what it is with a tenth of them
     const count = bench.quick ? QUICK_COUNT : COUNT;
-    const times = bench.quick ? { settleMs: 1000, idleMs: 1000 } : { settleMs: 10_000, idleMs: 10_000 };
+    const times = bench.quick ? { settleMs: 500, idleMs: 2000 } : { settleMs: 10_000, idleMs: 10_000 };
     const results = {};
     // the memory of clients and servers is large and does not scatter: two rounds tell as much as five
     for (let round = 0; round < Math.min(2, bench.rounds); round++) {

@@ -85,7 +85,7 @@ const scenario = {
   systems: ['trunkline'],
   quick: ['trunkline'],
   async run(bench) {
-    const times = bench.quick ? { warmMs: 500, ms: 700 } : { warmMs: 1500, ms: 4000 };
+    const times = bench.quick ? { warmMs: 300, ms: 600 } : { warmMs: 1500, ms: 4000 };
     const rounds = [];
     const eight = await open({ slow: false });
     try {

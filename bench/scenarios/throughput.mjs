@@ -10,7 +10,7 @@ function throughput({ name, title, targets = [], quick = [], ...shape }) {
     /** Systems in a quick run; empty: not part of it. */
     quick,
     async run(bench) {
-      const times = bench.quick ? { warmMs: 500, ms: 1000 } : { warmMs: 1500, ms: 4000 };
+      const times = bench.quick ? { warmMs: 500, ms: 800 } : { warmMs: 1500, ms: 4000 };
       const results = await interleave(bench, (system) => Field.open(system, shape), {
         measure: (field) => field.throughput(times),
       });
