@@ -52,7 +52,7 @@ test('nor one whose client had success, or whose worker was terminated with a cl
 });
 
 test('no promise is left rejected when the dispatcher is cut, whatever the client is doing (F26)', async () => {
-  const rounds = 5;
+  const rounds = 3;
   await using world = await World.start({ services: [{ code: '1-2' }] });
   await world.provider({ 1: { every: 10 }, 2: { final: 1 } });
   const { child, output } = run('cut-process.js', [world.address, String(rounds)]);
