@@ -3,7 +3,7 @@ import { TrunklineError } from './errors.js';
 import { Flusher } from './flusher.js';
 import { createNodeTimers, systemClock, systemRandom } from './node.js';
 import { type Log, silentLog, type Transport } from './ports.js';
-import { defaultSessionLimits, type Identity, type SessionContext, type SessionLimits } from './session.js';
+import { defaultSessionLimits, type Identity, type SessionContext, type SessionLimits } from './session-types.js';
 import { MAX_DELAY } from './timers.js';
 import { ZmqTransport } from './transports/zmq.js';
 

@@ -1,7 +1,8 @@
 import { TrunklineError } from './errors.js';
 import { Type } from './header.js';
 import { HANDSHAKE_REFUSED, type Link, type LinkEvents, type Log, type Transport } from './ports.js';
-import { Session, type SessionContext, type SessionEvents } from './session.js';
+import { Session } from './session.js';
+import type { SessionContext, SessionEvents } from './session-types.js';
 import { Timer, type TimerOwner } from './timers.js';
 
 /** What a connection carries: the subscriber's side, the provider's side, or both (rule 13). */

@@ -12,5 +12,7 @@ export * as payload from './payload.js';
 export * from './ports.js';
 export * from './session.js';
 export * from './session-host.js';
+export * from './session-types.js';
+export * from './single-message.js';
 export * from './timers.js';
 export { type Address, formatAddress, parseAddress } from './transports/address.js';

@@ -2,7 +2,9 @@ import { TrunklineError } from './errors.js';
 import { headerFault, OFFSET, readU32, Type } from './header.js';
 import * as payload from './payload.js';
 import type { Link, LinkEvents } from './ports.js';
-import { Session, type SessionContext, type SessionEvents, sameBytes, singleMessage } from './session.js';
+import { Session } from './session.js';
+import type { SessionContext, SessionEvents } from './session-types.js';
+import { sameBytes, singleMessage } from './single-message.js';
 
 export interface SessionHostOptions {
   readonly context: SessionContext;

@@ -1,83 +1,13 @@
 import { type ErrorCode, knownCode, TrunklineError } from './errors.js';
-import type { Flushable, Flusher } from './flusher.js';
-import {
-  Flag,
-  HEADER_BYTES,
-  type Header,
-  type HeaderFault,
-  headerFault,
-  isData,
-  OFFSET,
-  readU32,
-  Type,
-  writeHeader,
-} from './header.js';
+import type { Flushable } from './flusher.js';
+import { Flag, type Header, type HeaderFault, headerFault, isData, OFFSET, readU32, Type } from './header.js';
 import { Outgoing } from './outgoing.js';
 import * as payload from './payload.js';
-import type { Clock, Link, Random } from './ports.js';
-import { Timer, type TimerOwner, type Timers } from './timers.js';
+import type { Link } from './ports.js';
+import type { FaultCounters, Identity, SessionContext, SessionEvents, SessionState } from './session-types.js';
+import { sameBytes, singleMessage } from './single-message.js';
+import { Timer, type TimerOwner } from './timers.js';
 
-/** Who a process is. */
-export interface Identity {
-  /** Chosen once per process at random: another one behind an old address means a restart (rule 6). */
-  readonly instance: Uint8Array;
-  /** For people only. */
-  readonly name: string;
-}
-
-export interface SessionLimits {
-  /** A peer is sent something at least this often, ms. */
-  readonly heartbeat: number;
-  /** A peer not heard for this many of its own heartbeats is lost. */
-  readonly livenessFactor: number;
-  /** Largest message this end takes, bytes. */
-  readonly maxMessage: number;
-  /** Data bytes a peer may have sent that are not consumed yet. */
-  readonly receiveWindow: number;
-  /** First wait for a WELCOME before HELLO is sent again, ms; doubles up to `helloCap`. */
-  readonly helloAfter: number;
-  readonly helloCap: number;
-}
-
-export const defaultSessionLimits: SessionLimits = {
-  heartbeat: 2000,
-  livenessFactor: 3,
-  maxMessage: 16 * 1024 * 1024,
-  receiveWindow: 4 * 1024 * 1024,
-  helloAfter: 250,
-  helloCap: 5000,
-};
-
-/** What a session is given; the same for both ends. */
-export interface SessionContext {
-  readonly clock: Clock;
-  readonly timers: Timers;
-  readonly random: Random;
-  readonly flusher: Flusher;
-  readonly identity: Identity;
-  readonly limits: SessionLimits;
-}
-
-/** Who hears of a session. Calls are synchronous and must not throw. */
-export interface SessionEvents {
-  onOpen(session: Session): void;
-  /** A message that is neither the session's own nor data. `at` is where it begins. */
-  onControl(session: Session, type: number, batch: Uint8Array, at: number): void;
-  /**
-   * `count` data messages of one type, line and generation, back to back. More than one only without the flags FINAL,
-   * SNAPSHOT and SNAPSHOT_END. The receiver calls `consume` for their bytes, now or later.
-   */
-  onData(session: Session, batch: Uint8Array, start: number, end: number, count: number): void;
-  /** Credit has come after `credit` had been used up. */
-  onCredit(session: Session): void;
-  /** Once, whatever the reason; nothing is called after it. */
-  onClosed(session: Session, reason: TrunklineError): void;
-}
-
-/** Counted faults, by reason, for metrics. */
-export type FaultCounters = Partial<Record<HeaderFault | 'payload' | 'unexpected', number>>;
-
-export type SessionState = 'connecting' | 'open' | 'closed';
 /** The moves a session has; PROTOCOL.md §5. An acceptor begins `open`. */
 const moves: Record<SessionState, readonly SessionState[]> = {
   connecting: ['open', 'closed'],
@@ -471,18 +401,4 @@ export class Session implements Flushable, TimerOwner {
     this.outgoing.clear();
     this.events.onClosed(this, reason);
   }
-}
-
-/** A batch of one message. */
-export function singleMessage(header: Header, bytes?: Uint8Array): Uint8Array {
-  const batch = new Uint8Array(HEADER_BYTES + (bytes?.length ?? 0));
-  writeHeader(batch, 0, batch.length, header);
-  if (bytes !== undefined) batch.set(bytes, HEADER_BYTES);
-  return batch;
-}
-
-export function sameBytes(left: Uint8Array, right: Uint8Array): boolean {
-  if (left.length !== right.length) return false;
-  for (let index = 0; index < left.length; index++) if (left[index] !== right[index]) return false;
-  return true;
 }
