@@ -27,6 +27,8 @@ export class Core {
   readonly counters = new Counters();
   readonly lines = new LineTable<Stream>();
   readonly filters: FilterCompiler;
+  /** Nothing is asked of providers any more (F100). */
+  stopping = false;
   /** Marks the history of this process: part of every epoch. */
   private readonly life: Uint8Array;
   private generations = 0;

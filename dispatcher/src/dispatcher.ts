@@ -60,7 +60,6 @@ export class Dispatcher {
   private readonly providers: ProviderMessages;
   private handlers: Handlers;
   private nextPeer = 1;
-  private stopping = false;
   private readonly events: SessionEvents;
 
   constructor(private readonly options: DispatcherOptions) {
@@ -216,14 +215,14 @@ export class Dispatcher {
 
   private request(peer: Peer, batch: Uint8Array, at: number): void {
     // a stopping dispatcher answers nothing: the BYE that follows makes the subscriber ask again elsewhere, or later
-    if (this.stopping) return;
+    if (this.core.stopping) return;
     if (readU32(batch, at + OFFSET.code) === 0) answerAdmin(this, peer, batch, at);
     else this.subscriptions.request(peer, peer.session, batch, at);
   }
 
   private offer(peer: Peer, batch: Uint8Array, at: number): void {
     const offer = peer.session.decode(payload.offer, batch, at);
-    if (offer === undefined || this.stopping) return;
+    if (offer === undefined || this.core.stopping) return;
     const first = peer.provider === undefined;
     const provider = peer.provider ?? new Provider(this.core, `session:${peer.id}`, peer.name);
     peer.provider = provider;
@@ -284,7 +283,7 @@ export class Dispatcher {
    * Always resolves.
    */
   async stop(): Promise<StopReport> {
-    this.stopping = true;
+    this.core.stopping = true;
     this.host.refuseNew();
     await this.drained(this.configuration.drain);
     const waiting = [...this.peers.values()].filter((peer) => peer.outbox.bytes > 0);

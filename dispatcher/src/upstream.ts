@@ -73,6 +73,7 @@ export class Upstream implements TimerOwner {
   }
 
   private send(type: number): void {
+    if (this.core.stopping) return;
     const { stream, generation } = this;
     this.provider.session?.send(
       { type, code: stream.code, line: stream.line, generation },
