@@ -1,5 +1,6 @@
 import { Connection } from './connection.js';
 import { TrunklineError } from './errors.js';
+import type { FaultListener } from './fault.js';
 import { Flusher } from './flusher.js';
 import { createNodeTimers, systemClock, systemRandom } from './node.js';
 import { type Log, silentLog, type Transport } from './ports.js';
@@ -61,15 +62,22 @@ function between(name: string, value: unknown, low: number, high: number): numbe
   );
 }
 
-/** The real clock, timers and random numbers, and limits. @throws TrunklineError OPTION_INVALID */
-export function nodeContext(options: Pick<ConnectOptions, 'name' | 'limits'> = {}): SessionContext {
+/**
+ * The real clock, timers and random numbers, and limits. With `onFault` no fault of the core ends the process.
+ * @throws TrunklineError OPTION_INVALID
+ */
+export function nodeContext(
+  options: Pick<ConnectOptions, 'name' | 'limits'> = {},
+  onFault?: FaultListener,
+): SessionContext {
   return {
     clock: systemClock,
-    timers: createNodeTimers(),
+    timers: createNodeTimers({ onFault }),
     random: systemRandom,
-    flusher: new Flusher(queueMicrotask),
+    flusher: new Flusher(queueMicrotask, onFault),
     identity: processIdentity(options.name),
     limits: sessionLimits(options.limits),
+    ...(onFault === undefined ? {} : { onFault }),
   };
 }
 

@@ -1,6 +1,7 @@
 export * from './connection.js';
 export * from './emitter.js';
 export * from './errors.js';
+export * from './fault.js';
 export * from './flusher.js';
 export * from './header.js';
 export * from './message.js';

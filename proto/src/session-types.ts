@@ -1,4 +1,5 @@
 import type { TrunklineError } from './errors.js';
+import type { FaultListener } from './fault.js';
 import type { Flusher } from './flusher.js';
 import type { HeaderFault } from './header.js';
 import type { Clock, Random } from './ports.js';
@@ -44,6 +45,7 @@ export interface SessionContext {
   readonly flusher: Flusher;
   readonly identity: Identity;
   readonly limits: SessionLimits;
+  readonly onFault?: FaultListener;
 }
 
 /** Who hears of a session. Calls are synchronous and must not throw. */

@@ -1,4 +1,5 @@
 import { type ErrorCode, knownCode, TrunklineError } from './errors.js';
+import { reportFault } from './fault.js';
 import type { Flushable } from './flusher.js';
 import { Flag, type Header, type HeaderFault, headerFault, isData, OFFSET, readU32, Type } from './header.js';
 import { Outgoing } from './outgoing.js';
@@ -18,9 +19,12 @@ const moves: Record<SessionState, readonly SessionState[]> = {
 /** Most bytes that are consumed before the peer is told. */
 const CREDIT_STEP = 32 * 1024;
 
-const HEARTBEAT = 1;
-const LIVENESS = 2;
-const HELLO = 3;
+/** A peer that announces a shorter `heartbeat_ms`, ms, is measured by this one: looking for it more often costs too much. */
+const LEAST_HEARTBEAT = 10;
+const MOST_LIVENESS = 2 ** 30;
+/** Longest name of a peer that is kept, characters. */
+const MAX_NAME = 256;
+
 const BOUNDARY_FLAGS = Flag.FINAL | Flag.SNAPSHOT | Flag.SNAPSHOT_END;
 
 /**
@@ -56,9 +60,9 @@ export class Session implements Flushable, TimerOwner {
   private batchesIn = 0;
   private batchesOut = 0;
   private helloWait: number;
-  private readonly heartbeatTimer = new Timer(this, HEARTBEAT);
-  private readonly livenessTimer = new Timer(this, LIVENESS);
-  private readonly helloTimer = new Timer(this, HELLO);
+  private readonly heartbeatTimer = new Timer(this);
+  private readonly livenessTimer = new Timer(this);
+  private readonly helloTimer = new Timer(this);
 
   constructor(
     readonly link: Link,
@@ -134,12 +138,29 @@ export class Session implements Flushable, TimerOwner {
     if (batch.length === 0) return;
     this.lastHeard = this.context.clock.now();
     const first = batch[OFFSET.type]!;
-    if (this.state === 'connecting') this.receiveConnecting(batch, first);
-    else if (first !== Type.WELCOME && first !== Type.HELLO) {
-      this.batchesIn++;
-      this.bytesIn += batch.length;
-      this.dispatch(batch);
+    try {
+      if (this.state === 'connecting') this.receiveConnecting(batch, first);
+      else if (first !== Type.WELCOME && first !== Type.HELLO) {
+        this.batchesIn++;
+        this.bytesIn += batch.length;
+        this.dispatch(batch);
+      }
+    } catch (error) {
+      this.failed(error);
     }
+  }
+
+  /** The one guard around everything that a batch causes: the fault ends this session and nothing else. */
+  private failed(error: unknown): void {
+    reportFault(this.context.onFault, error);
+    if (this.state === 'open') this.reset('an internal fault');
+    else this.lost('an internal fault');
+  }
+
+  /** What both ends believe may differ: the peer is told to begin anew. */
+  private reset(reason: string): void {
+    this.link.send(singleMessage({ type: Type.RESET }));
+    this.lost(reason);
   }
 
   private receiveConnecting(batch: Uint8Array, type: number): void {
@@ -196,8 +217,7 @@ export class Session implements Flushable, TimerOwner {
       const beat = this.decode(payload.heartbeat, batch, at);
       // PROTOCOL.md §5.4: batches were lost or doubled on the way, so what both ends believe may differ
       if (beat !== undefined && beat.batches !== this.batchesIn - 1) {
-        this.link.send(singleMessage({ type: Type.RESET }));
-        this.end(new TrunklineError('SESSION_LOST', 'batches were lost on the link', { retryable: true }));
+        this.reset('batches were lost on the link');
       }
     } else if (type === Type.CREDIT) {
       const credit = this.decode(payload.credit, batch, at);
@@ -205,7 +225,7 @@ export class Session implements Flushable, TimerOwner {
     } else if (type === Type.BYE) {
       this.receiveBye(batch, at);
     } else if (type === Type.RESET) {
-      this.end(new TrunklineError('SESSION_LOST', 'the peer does not know the session', { retryable: true }));
+      this.lost('the peer does not know the session');
     } else {
       this.countFault('unexpected');
     }
@@ -340,21 +360,25 @@ export class Session implements Flushable, TimerOwner {
 
   // ---- states ----
 
-  private move(next: SessionState): void {
-    if (!moves[this.state].includes(next)) {
-      throw new TrunklineError('STATE_INVALID', `session: ${this.state} to ${next}`);
+  /** Returns whether there is such a move; one that there is not changes nothing. */
+  private move(next: SessionState): boolean {
+    if (moves[this.state].includes(next)) {
+      this.state = next;
+      return true;
     }
-    this.state = next;
+    reportFault(this.context.onFault, new TrunklineError('STATE_INVALID', `session: ${this.state} to ${next}`));
+    return false;
   }
 
   private open(peer: payload.Welcome): void {
-    this.move('open');
-    this.peer = { instance: peer.instance.slice(), name: peer.name };
+    if (!this.move('open')) return;
+    this.peer = { instance: peer.instance.slice(), name: peer.name.slice(0, MAX_NAME) };
     this.peerMaxMessage = peer.maxMessage;
     const { timers, limits } = this.context;
-    this.peerLiveness = Math.min(2 ** 30, Math.max(1, peer.heartbeatMs) * limits.livenessFactor);
+    this.peerLiveness = Math.min(MOST_LIVENESS, Math.max(LEAST_HEARTBEAT, peer.heartbeatMs) * limits.livenessFactor);
     this.creditLimit = peer.credit;
     this.credit = peer.credit;
+    this.exhausted = peer.credit === 0;
     this.initialCredit = peer.credit;
     timers.stop(this.helloTimer);
     timers.start(this.heartbeatTimer, limits.heartbeat);
@@ -372,14 +396,11 @@ export class Session implements Flushable, TimerOwner {
     } else {
       const silence = clock.now() - this.lastHeard;
       if (silence < this.peerLiveness) timers.start(timer, this.peerLiveness - silence);
-      else
-        this.end(
-          new TrunklineError('SESSION_LOST', `peer not heard for ${Math.round(silence)} ms`, { retryable: true }),
-        );
+      else this.lost(`peer not heard for ${Math.round(silence)} ms`);
     }
   }
 
-  /** The link reports that the peer cannot be reached any more. */
+  /** The peer, or what it knows of the session, is gone. */
   lost(reason: string): void {
     if (this.state !== 'closed') this.end(new TrunklineError('SESSION_LOST', reason, { retryable: true }));
   }
@@ -393,7 +414,7 @@ export class Session implements Flushable, TimerOwner {
   }
 
   private end(reason: TrunklineError): void {
-    this.move('closed');
+    if (!this.move('closed')) return;
     const { timers } = this.context;
     timers.stop(this.helloTimer);
     timers.stop(this.heartbeatTimer);
