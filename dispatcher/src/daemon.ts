@@ -33,7 +33,12 @@ export class Daemon {
     log.level = configuration.log.level;
     const handlers = await loadHandlers(configuration);
     const transport = new ZmqTransport({ log });
-    const dispatcher = new Dispatcher({ context: contextOf(configuration), transport, configuration, handlers, log });
+    let dispatcher: Dispatcher | undefined;
+    const context = contextOf(configuration, (error) => {
+      log.error({ err: error }, 'a fault of the dispatcher');
+      if (dispatcher !== undefined) dispatcher.core.counters.faults++;
+    });
+    dispatcher = new Dispatcher({ context, transport, configuration, handlers, log });
     try {
       await dispatcher.start();
     } catch (error) {
@@ -55,6 +60,8 @@ export class Daemon {
     if (this.stopped !== undefined) return undefined;
     try {
       const { configuration } = await readConfiguration(this.file);
+      // it may have been told to stop meanwhile
+      if (this.stopped !== undefined) return undefined;
       this.checkModules(configuration);
       const report = this.dispatcher.reload(configuration, this.handlers);
       this.log.level = configuration.log.level;
@@ -108,10 +115,10 @@ function summary({ services }: ReloadReport['diff']): object {
   };
 }
 
-function contextOf({ session }: Configuration): SessionContext {
+function contextOf({ session }: Configuration, onFault: (error: unknown) => void): SessionContext {
   const { heartbeat, livenessFactor, maxMessageBytes, receiveWindow } = session;
   const limits = { ...defaultSessionLimits, heartbeat, livenessFactor, maxMessage: maxMessageBytes, receiveWindow };
-  return nodeContext({ name: 'dispatcher', limits });
+  return nodeContext({ name: 'dispatcher', limits }, onFault);
 }
 
 /** Logs as JSON lines to standard error, written before the call returns so that none is lost at an exit. */

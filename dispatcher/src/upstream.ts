@@ -1,4 +1,4 @@
-import { keyBytes, payload, Timer, type TimerOwner, TrunklineError, Type } from '@trunkline/proto';
+import { keyBytes, payload, reportFault, Timer, type TimerOwner, TrunklineError, Type } from '@trunkline/proto';
 import type { Core } from './core.js';
 import type { Provider } from './provider.js';
 import type { Stream } from './stream.js';
@@ -49,16 +49,23 @@ export class Upstream implements TimerOwner {
     provider.pacer.add(this);
   }
 
-  private move(next: UpstreamState): void {
-    if (!moves[this.state].includes(next)) {
-      throw new TrunklineError('STATE_INVALID', `upstream: ${this.state} to ${next}`);
+  /** Returns whether there is such a move; one that there is not changes nothing. */
+  private move(next: UpstreamState): boolean {
+    if (moves[this.state].includes(next)) {
+      this.state = next;
+      return true;
     }
-    this.state = next;
+    const error = new TrunklineError('STATE_INVALID', `upstream: ${this.state} to ${next}`);
+    reportFault(this.core.context.onFault, error);
+    return false;
   }
 
   /** The provider's pacer has a place for it. */
   request(): void {
-    this.move('requested');
+    if (!this.move('requested')) {
+      this.leaveWindow();
+      return;
+    }
     if (this.sent) this.core.counters.resends++;
     this.send(Type.REQUEST);
     this.sent = true;
@@ -96,7 +103,7 @@ export class Upstream implements TimerOwner {
   }
 
   private answered(): void {
-    this.move('live');
+    if (!this.move('live')) return;
     this.attempts = 0;
     this.leaveWindow();
     const { probeAfter } = this.stream.service.definition;
@@ -109,7 +116,7 @@ export class Upstream implements TimerOwner {
   notProvided(): void {
     if (this.state === 'queued' || this.state === 'waiting') return;
     const was = this.state;
-    this.move('waiting');
+    if (!this.move('waiting')) return;
     this.leaveWindow();
     this.core.context.timers.start(this.timer, this.resendDelay());
     if (was !== 'requested') this.stream.upstreamStale(this, 'provider has no handler');
@@ -121,7 +128,7 @@ export class Upstream implements TimerOwner {
   }
 
   private again(): void {
-    this.move('queued');
+    if (!this.move('queued')) return;
     this.leaveWindow();
     this.provider.pacer.add(this);
   }
@@ -142,8 +149,7 @@ export class Upstream implements TimerOwner {
       return;
     }
     timers.start(this.timer, probeAfter);
-    if (this.state === 'live' && this.misses >= probeMisses) {
-      this.move('stale');
+    if (this.state === 'live' && this.misses >= probeMisses && this.move('stale')) {
       this.stream.upstreamStale(this, 'provider silent');
       if (this.closed) return;
     }
@@ -167,10 +173,10 @@ export class Upstream implements TimerOwner {
 
   /** Ends it; with `cancel` the provider is told, if it may know of it (rule 8). */
   close(cancel: boolean): void {
-    if (this.closed) return;
-    this.move('closed');
+    if (this.closed || !this.move('closed')) return;
     this.core.context.timers.stop(this.timer);
     this.provider.upstreams.delete(this);
+    if (this.queued) this.provider.pacer.withdraw();
     if (cancel && this.sent) {
       const { stream, generation } = this;
       this.provider.session?.send({ type: Type.CANCEL, code: stream.code, line: stream.line, generation });
