@@ -197,8 +197,10 @@ export class SubscriptionTable implements TimerOwner {
         const gap = session.decode(payload.gap, batch, at);
         if (gap === undefined) return true;
         this.each(batch, at, (entry) => {
-          entry.gapDue = false;
-          entry.input.gap(gap);
+          // one about the history says better what was lost of it; any other comes after that
+          if (gap.reason === 'history') entry.gapDue = false;
+          else entry.tellGap();
+          if (!entry.ended) entry.input.gap(gap);
         });
         return true;
       }
