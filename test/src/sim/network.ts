@@ -252,7 +252,8 @@ export class Network {
     while (queue.length > 0 && queue[0]!.at <= this.world.now) {
       // read only now: the sender must not have written to it since it was sent
       const batch = queue.shift()!.batch.slice();
-      if (!toAcceptor && wire.dialled.closed) continue;
+      // what is left of a connection that the dialling end has given up reaches nobody
+      if (!toAcceptor && wire.dialled.wire !== wire) continue;
       this.tap.delivered(wire, toAcceptor, batch);
       if (toAcceptor) {
         wire.accepted ??= new AcceptedLink(wire);
