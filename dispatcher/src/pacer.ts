@@ -42,7 +42,7 @@ const SWEEP_FROM = 64;
 
 /**
  * Lets at most `requestWindow` requests be unanswered at one provider; the rest wait their turn (rule 4). A request
- * that got no answer in its time gives up its place and stands at the end again, so none can block the others.
+ * that got no answer in its time is sent again in its place: it is unanswered still.
  */
 export class Pacer {
   /** The provider is down: nothing is let through while its upstreams are being closed. */
@@ -69,6 +69,7 @@ export class Pacer {
     this.advance();
   }
 
+<<<<<<< Updated upstream
   /** One that waits was closed: where the provider answers nothing, those must not pile up behind it. */
   withdraw(): void {
     this.withdrawn++;
@@ -78,6 +79,9 @@ export class Pacer {
   }
 
   /** An upstream was answered, refused, closed or timed out. */
+=======
+  /** An upstream was answered, refused or closed. */
+>>>>>>> Stashed changes
   leave(upstream: Upstream): void {
     upstream.inFlight = false;
     this.inFlight--;

@@ -1,4 +1,13 @@
+<<<<<<< Updated upstream
+
 import { keyBytes, payload, reportFault, Timer, type TimerOwner, TrunklineError, Type } from '@trunkline/proto';
+
+=======
+
+import { HEADER_BYTES, keyBytes, payload, Timer, type TimerOwner, TrunklineError, Type } from '@trunkline/proto';
+
+>>>>>>> Stashed changes
+
 import type { Core } from './core.js';
 import type { Provider } from './provider.js';
 import type { Stream } from './stream.js';
@@ -9,19 +18,22 @@ export type UpstreamState = 'queued' | 'requested' | 'waiting' | 'live' | 'stale
  * The life of an upstream subscription (PROTOCOL.md §7).
  *
  * - queued: waits its turn in the provider's request window (rule 4)
- * - requested: sent and not answered; sent again after `resendAfter` (rule 3)
+ * - requested: sent and not answered; sent again after `resendAfter`, in its place of the window (rules 3 and 4)
  * - waiting: the provider is up but has no handler for the code yet
  * - live: answered; probed when silent (rule 5)
  * - stale: `probeMisses` probes went unanswered; probing goes on
  */
 const moves: Record<UpstreamState, readonly UpstreamState[]> = {
   queued: ['requested', 'live', 'closed'],
-  requested: ['queued', 'waiting', 'live', 'closed'],
+  requested: ['waiting', 'live', 'closed'],
   waiting: ['queued', 'live', 'closed'],
   live: ['stale', 'waiting', 'closed'],
   stale: ['live', 'waiting', 'closed'],
   closed: [],
 };
+
+/** Most bytes that encoding adds to the params of a request. */
+const PARAMS_OVERHEAD = 6;
 
 /** One stream at one provider: the only place that sends REQUEST, PROBE and CANCEL upstream. */
 export class Upstream implements TimerOwner {
@@ -62,22 +74,36 @@ export class Upstream implements TimerOwner {
 
   /** The provider's pacer has a place for it. */
   request(): void {
+<<<<<<< Updated upstream
     if (!this.move('requested')) {
       this.leaveWindow();
+=======
+    this.move('requested');
+    this.sendRequest();
+  }
+
+  private sendRequest(): void 
+    if (!this.fits) {
+      // not now: whoever made this upstream does not know it yet
+      this.core.context.timers.start(this.timer, 0);
+>>>>>>> Stashed changes
       return;
     }
     if (this.sent) this.core.counters.resends++;
     this.send(Type.REQUEST);
     this.sent = true;
     this.core.context.timers.start(this.timer, this.resendDelay());
+
+  private get fits(): boolean {
+    const most = this.provider.session?.peerMaxMessage ?? 0;
+    return HEADER_BYTES + PARAMS_OVERHEAD + this.stream.params.length <= most;
   }
 
   /** The prober has its turn: asks a silent provider, which registers the subscription if it lost it (rule 5). */
-  probe(): void {
+  probe(): void 
     this.misses++;
     this.core.counters.probes++;
     this.send(Type.PROBE);
-  }
 
   private send(type: number): void {
     if (this.core.stopping) return;
@@ -96,11 +122,10 @@ export class Upstream implements TimerOwner {
   }
 
   /** ACCEPTED, a response, a PROBE_REPLY or a PROBE of this generation came. */
-  heard(): void {
+  heard(): void 
     this.lastHeard = this.core.now();
     if (this.misses > 0) this.misses = 0;
     if (this.state !== 'live') this.answered();
-  }
 
   private answered(): void {
     if (!this.move('live')) return;
@@ -123,19 +148,30 @@ export class Upstream implements TimerOwner {
   }
 
   /** The provider OFFERed the code. */
-  offered(): void {
+  offered(): void 
     if (this.state === 'waiting') this.again();
-  }
 
-  private again(): void {
+  private again(): void 
+<<<<<<< Updated upstream
     if (!this.move('queued')) return;
     this.leaveWindow();
+=======
+    this.move('queued');
+>>>>>>> Stashed changes
     this.provider.pacer.add(this);
-  }
 
-  onTimer(): void {
-    if (this.state === 'requested' || this.state === 'waiting') this.again();
+  onTimer(): void 
+    if (this.state === 'requested') this.requestAgain();
+    else if (this.state === 'waiting') this.again();
     else if (this.state === 'live' || this.state === 'stale') this.checkSilence();
+
+  private requestAgain(): void {
+    if (this.fits) {
+      this.sendRequest();
+      return;
+    }
+    const message = `the request is larger than ${this.provider.label} takes`;
+    this.stream.upstreamEnded(this, { code: 'MESSAGE_TOO_LARGE', message });
   }
 
   /** Data does not touch the timer: when it fires it looks how long the silence is. */
@@ -163,16 +199,14 @@ export class Upstream implements TimerOwner {
     if (watched && probeAfter > 0 && !this.timer.active) this.core.context.timers.start(this.timer, probeAfter);
   }
 
-  private get closed(): boolean {
+  private get closed(): boolean 
     return this.state === 'closed';
-  }
 
-  private leaveWindow(): void {
+  private leaveWindow(): void 
     if (this.inFlight) this.provider.pacer.leave(this);
-  }
 
   /** Ends it; with `cancel` the provider is told, if it may know of it (rule 8). */
-  close(cancel: boolean): void {
+  close(cancel: boolean): void 
     if (this.closed || !this.move('closed')) return;
     this.core.context.timers.stop(this.timer);
     this.provider.upstreams.delete(this);
@@ -182,5 +216,4 @@ export class Upstream implements TimerOwner {
       this.provider.session?.send({ type: Type.CANCEL, code: stream.code, line: stream.line, generation });
     }
     this.leaveWindow();
-  }
 }

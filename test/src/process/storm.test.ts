@@ -12,8 +12,9 @@ test('20,000 requests at once reach a slow provider at its own pace, and live tr
   await using world = await World.start({
     session: { heartbeat: '10s' },
     services: [
-      { code: 1, requestWindow: WINDOW, resendAfter: '10s' },
-      { code: 2, resendAfter: '10s' },
+      // short enough for requests to be sent again when the machine is slow: they are unanswered still
+      { code: 1, requestWindow: WINDOW, resendAfter: '500ms' },
+      { code: 2 },
     ],
   });
   // asking for 20,000 at once may keep a busy machine from everything else for seconds
@@ -34,7 +35,7 @@ test('20,000 requests at once reach a slow provider at its own pace, and live tr
   assert.deepEqual([startedCount, active], [STORM, STORM]);
   assert.ok(mostUnanswered <= WINDOW, `${mostUnanswered} were unanswered at one time`);
   const { counters } = await world.status();
-  assert.deepEqual([counters.resends, counters.refusals], [0, 0]);
+  assert.equal(counters.refusals, 0);
   await client.close();
   await until(async () => (await slow.counts()).active === 0, 'the provider is told of the end of all');
   await until(async () => (await world.status()).streams === 1, 'only the live one is left');

@@ -110,7 +110,9 @@ export class Probe extends Checker {
     super(sim);
   }
 
-  override dispatcherLook(_dispatcher: Dispatcher, streams: readonly Stream[]): void {
+  override dispatcherLook(dispatcher: Dispatcher, streams: readonly Stream[]): void {
+    // one that stops sends nothing new upstream
+    if (dispatcher.core.stopping) return;
     const { now } = this.sim.world;
     for (const { stream, upstream, record } of watchedUpstreams(streams, this.book)) {
       if (upstream.state !== 'live' && upstream.state !== 'stale') continue;
