@@ -1,4 +1,5 @@
-// Runs the built tests under node:test with coverage: `node test/run.mjs [--long] [folder or file …]`.
+// Runs the built tests under node:test with coverage: `node test/run.mjs [--long] [folder or file …]`. `--no-table`: the
+// coverage goes to coverage/coverage-summary.json only, so that the summary of the tests is the last that is printed.
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -19,9 +20,13 @@ if (files.length === 0) {
   process.exit(1);
 }
 const c8 = join(dirname(createRequire(import.meta.url).resolve('c8/package.json')), 'bin', 'c8.js');
+const table = process.argv.includes('--no-table') ? 'json-summary' : 'text';
 const coverage = [
+  '--reporter',
+  table,
+  // the folders of the sources, as the source maps of what runs name them
   '--include',
-  '*/dist/**',
+  '*/src/**',
   '--exclude',
   'test/**',
   '--exclude',

@@ -4,6 +4,9 @@ import { FilterCompiler } from './filters/index.js';
 import { LineTable } from './lines.js';
 import type { Stream } from './stream.js';
 
+/** Between two lines of the log about failures of one kind of handler, ms. */
+const HANDLER_LOG_PAUSE = 1000;
+
 /** Totals since the start, for the admin views. */
 export class Counters {
   requests = 0;
@@ -17,6 +20,8 @@ export class Counters {
   unknownLine = 0;
   filterErrors = 0;
   handlerErrors = 0;
+  /** Faults of the dispatcher itself: each ended one session, or did nothing. */
+  faults = 0;
   /** Responses told in a GAP instead of delivered. */
   gaps = 0;
   /** Responses replaced by newer ones of the same key. */
@@ -28,11 +33,13 @@ export class Core {
   readonly counters = new Counters();
   readonly lines = new LineTable<Stream | Consumer>();
   readonly filters: FilterCompiler;
+  /** Nothing is asked of providers any more (F100). */
+  stopping = false;
   /** Marks the history of this process: part of every epoch. */
   private readonly life: Uint8Array;
   private generations = 0;
-  /** The dispatcher takes nothing new any more. */
-  stopping = false;
+  /** When a failure of each kind of handler was last logged. */
+  private readonly handlerLogged = new Map<string, number>();
 
   constructor(
     readonly context: SessionContext,
@@ -70,14 +77,30 @@ export class Core {
     this.context.flusher.add({ flush: () => session.close('SLOW_CONSUMER', '', true) });
   }
 
-  /** Runs code of a module from the configuration; what it throws is logged and counted and goes no further. */
+  /**
+   * Runs code of a module from the configuration; what it throws, or a promise that it returns rejects with, is logged
+   * and counted and goes no further.
+   */
   guard<T>(what: string, run: () => T, fallback: T): T {
     try {
-      return run();
+      const result = run();
+      if (result instanceof Promise) result.catch((error) => this.handlerFailed(what, error));
+      return result;
     } catch (error) {
-      this.counters.handlerErrors++;
-      this.log.error({ what, error: String(error) }, 'a configured handler failed');
+      this.handlerFailed(what, error);
       return fallback;
     }
+  }
+
+  /** A handler may fail with every message: each is counted, and one in `HANDLER_LOG_PAUSE` is logged. */
+  private handlerFailed(what: string, error: unknown): void {
+    this.counters.handlerErrors++;
+    const now = this.now();
+    if (now - (this.handlerLogged.get(what) ?? Number.NEGATIVE_INFINITY) < HANDLER_LOG_PAUSE) return;
+    this.handlerLogged.set(what, now);
+    this.log.error(
+      { what, error: String(error), failures: this.counters.handlerErrors },
+      'a configured handler failed',
+    );
   }
 }

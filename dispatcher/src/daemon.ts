@@ -37,11 +37,15 @@ export class Daemon {
     log.level = configuration.log.level;
     const handlers = await loadHandlers(configuration);
     const transport = new ZmqTransport({ log });
-    const context = contextOf(configuration);
+    let dispatcher: Dispatcher | undefined;
+    const context = contextOf(configuration, (error) => {
+      log.error({ err: error }, 'a fault of the dispatcher');
+      if (dispatcher !== undefined) dispatcher.core.counters.faults++;
+    });
     const { dataDirectory } = configuration;
     const store = dataDirectory === undefined ? {} : { store: new SqliteStore({ directory: dataDirectory }) };
     const date = () => Date.now();
-    const dispatcher = new Dispatcher({ context, transport, configuration, handlers, log, date, ...store });
+    dispatcher = new Dispatcher({ context, transport, configuration, handlers, log, date, ...store });
     try {
       await dispatcher.start();
     } catch (error) {
@@ -63,6 +67,8 @@ export class Daemon {
     if (this.stopped !== undefined) return undefined;
     try {
       const { configuration } = await readConfiguration(this.file);
+      // it may have been told to stop meanwhile
+      if (this.stopped !== undefined) return undefined;
       this.checkModules(configuration);
       const report = this.dispatcher.reload(configuration, this.handlers);
       this.log.level = configuration.log.level;
@@ -116,10 +122,10 @@ function summary({ services }: ReloadReport['diff']): object {
   };
 }
 
-function contextOf({ session }: Configuration): SessionContext {
+function contextOf({ session }: Configuration, onFault: (error: unknown) => void): SessionContext {
   const { heartbeat, livenessFactor, maxMessageBytes, receiveWindow } = session;
   const limits = { ...defaultSessionLimits, heartbeat, livenessFactor, maxMessage: maxMessageBytes, receiveWindow };
-  return nodeContext({ name: 'dispatcher', limits });
+  return nodeContext({ name: 'dispatcher', limits }, onFault);
 }
 
 /** Logs as JSON lines to standard error, written before the call returns so that none is lost at an exit. */
@@ -129,27 +135,36 @@ function createLog(): Logger {
 
 /**
  * Runs a daemon until a signal: SIGHUP reloads, SIGTERM and SIGINT stop it, a second one of them exits at once with 1.
- * Resolves after a stop; then nothing keeps the process alive.
+ * One that comes during the start counts when that is done. Resolves after a stop; then nothing keeps the process alive.
+ * @throws what `Daemon.start` throws
  */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
-  const daemon = await Daemon.start(options);
+  const starting = Daemon.start(options);
+  let daemon: Daemon | undefined;
   let stopping = false;
   let finish = () => {};
   const done = new Promise<void>((resolve) => {
     finish = resolve;
   });
+  // a start that fails is told below
+  const once = (act: (started: Daemon) => void) => void starting.then(act, () => {});
   const stop = (signal: NodeJS.Signals) => {
     if (stopping) {
-      daemon.log.warn({ signal }, 'second signal: exiting at once');
+      daemon?.log.warn({ signal }, 'second signal: exiting at once');
       process.exit(1);
     }
     stopping = true;
-    void daemon.stop().then(finish);
+    once((started) => void started.stop().then(finish));
   };
-  const reload = () => void daemon.reload();
-  process.on('SIGHUP', reload);
-  process.on('SIGTERM', stop);
-  process.on('SIGINT', stop);
-  await done;
-  process.off('SIGHUP', reload);
+  const reload = () => once((started) => void started.reload());
+  const handlers = { SIGHUP: reload, SIGTERM: stop, SIGINT: stop };
+  for (const [signal, handler] of Object.entries(handlers)) process.on(signal, handler);
+  try {
+    daemon = await starting;
+    await done;
+    process.off('SIGHUP', reload);
+  } catch (error) {
+    for (const [signal, handler] of Object.entries(handlers)) process.off(signal, handler);
+    throw error;
+  }
 }

@@ -71,6 +71,7 @@ export class Dispatcher {
   private readonly providers: ProviderMessages;
   private handlers: Handlers;
   private nextPeer = 1;
+  private stopped: Promise<StopReport> | undefined;
   private readonly events: SessionEvents;
 
   constructor(private readonly options: DispatcherOptions) {
@@ -298,8 +299,12 @@ export class Dispatcher {
 
   // ---- operation ----
 
-  /** Applies a new configuration as a whole; what needs a restart is named in the report and not applied. */
+  /**
+   * Applies a new configuration as a whole; what needs a restart is named in the report and not applied.
+   * @throws TrunklineError CLOSED after `stop`: nothing may be dialled any more
+   */
   reload(configuration: Configuration, handlers: Handlers): ReloadReport {
+    if (this.core.stopping) throw new TrunklineError('CLOSED', 'the dispatcher is stopping');
     const diff = diffConfigurations(this.configuration, configuration);
     this.handlers = handlers;
     const { listen, session } = this.configuration;
@@ -321,9 +326,14 @@ export class Dispatcher {
   /**
    * Takes no more requests, waits until what is queued was taken and what consumers hold is acknowledged, at most
    * `drain` ms, and says BYE to everybody.
-   * Always resolves.
+   * Always resolves; called again it is the same stop.
    */
-  async stop(): Promise<StopReport> {
+  stop(): Promise<StopReport> {
+    this.stopped ??= this.stopNow();
+    return this.stopped;
+  }
+
+  private async stopNow(): Promise<StopReport> {
     this.core.stopping = true;
     this.host.refuseNew();
     await this.drained(this.configuration.drain);
@@ -336,6 +346,8 @@ export class Dispatcher {
     await this.queues.committer.settled();
     this.host.close();
     this.statics.close();
+    // those that linger have nobody whose session could end them
+    this.registry.close();
     await this.closeListeners();
     await this.queues.close();
     return report;

@@ -10,30 +10,33 @@ export interface Kept {
   readonly dropped: number;
 }
 
-export function createKept(keep: Keep): Kept | undefined {
+/** @param since sequence after which the keeping begins: what came before is not there */
+export function createKept(keep: Keep, since: number): Kept | undefined {
   switch (keep.mode) {
     case 'none':
       return undefined;
     case 'last':
-      return new Last();
+      return new Last(since);
     case 'lastPerKey':
-      return new LastPerKey(keep.max);
+      return new LastPerKey(keep.max, since);
     case 'ring':
-      return new Ring(keep.size);
+      return new Ring(keep.size, since);
   }
 }
 
 const sequenceOf = (message: Uint8Array) => readU53(message, OFFSET.sequence);
 
-/** The newest response replaces all before it, so nothing is ever missing. */
+/** The newest response replaces all before it, so once there is one nothing is missing. */
 class Last implements Kept {
-  readonly dropped = 0;
   private message: Uint8Array | undefined;
+
+  constructor(public dropped: number) {}
 
   add(buffer: Uint8Array, start: number, end: number): void {
     let at = start;
     for (let next = at + readU32(buffer, at); next < end; next = at + readU32(buffer, at)) at = next;
     this.message = buffer.slice(at, end);
+    this.dropped = 0;
   }
 
   visit(after: number, each: (message: Uint8Array) => void): void {
@@ -44,9 +47,11 @@ class Last implements Kept {
 class LastPerKey implements Kept {
   /** In the order of their sequences. */
   private readonly messages = new Map<string, Uint8Array>();
-  dropped = 0;
 
-  constructor(private readonly max: number) {}
+  constructor(
+    private readonly max: number,
+    public dropped: number,
+  ) {}
 
   add(buffer: Uint8Array, start: number, end: number): void {
     for (let at = start; at < end; ) {
@@ -74,9 +79,11 @@ class Ring implements Kept {
   private readonly messages: Uint8Array[] = [];
   /** Where the oldest is once the ring is full. */
   private oldest = 0;
-  dropped = 0;
 
-  constructor(private readonly capacity: number) {}
+  constructor(
+    private readonly capacity: number,
+    public dropped: number,
+  ) {}
 
   add(buffer: Uint8Array, start: number, end: number): void {
     for (let at = start; at < end; ) {

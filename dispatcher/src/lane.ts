@@ -77,6 +77,11 @@ export class Lane implements LaneView, TimerOwner {
     this.index?.delete(member.peer);
   }
 
+  /** Whether its return handler decides when a response is delivered. */
+  get holdsBack(): boolean {
+    return this.delivery !== undefined;
+  }
+
   close(): void {
     if (this.timer !== undefined) this.stream.core.context.timers.stop(this.timer);
   }

@@ -1,5 +1,9 @@
 const SLOT_BITS = 24;
 const SLOT_MASK = 2 ** SLOT_BITS - 1;
+/** Slots that are free before one of them is used again. */
+const LEAST_FREE = 64;
+/** Used places at the front of the free slots before they are cut off. */
+const CUT_FROM = 1024;
 
 /**
  * Line ids and what they name. An id is a slot and a count of how often the slot was used before, so that a late
@@ -8,30 +12,40 @@ const SLOT_MASK = 2 ** SLOT_BITS - 1;
 export class LineTable<T> {
   private readonly items: (T | undefined)[] = [undefined];
   private readonly uses: number[] = [0];
-  private readonly free: number[] = [];
+  /** First in, first out; those before `firstFree` are taken again. */
+  private free: number[] = [];
+  private firstFree = 0;
   size = 0;
 
   /** A new id, never 0. At most 2^24-1 lines live at one time. */
   allocate(item: T): number {
-    const slot = this.free.length > 64 || this.items.length > SLOT_MASK ? this.free.shift()! : this.items.length;
+    const reuse = this.free.length - this.firstFree > LEAST_FREE || this.items.length > SLOT_MASK;
+    const slot = reuse ? this.takeFree() : this.items.length;
     this.items[slot] = item;
     this.uses[slot] ??= 0;
     this.size++;
     return ((this.uses[slot]! << SLOT_BITS) | slot) >>> 0;
   }
 
+  /** Not `shift`, which moves all that are left. */
+  private takeFree(): number {
+    const slot = this.free[this.firstFree++]!;
+    if (this.firstFree >= CUT_FROM && this.firstFree * 2 >= this.free.length) {
+      this.free = this.free.slice(this.firstFree);
+      this.firstFree = 0;
+    }
+    return slot;
+  }
+
   /** An id that names nothing and is not used again soon. */
   reserve(): number {
     const line = this.allocate(undefined as T);
-    const slot = line & SLOT_MASK;
-    this.uses[slot] = (this.uses[slot]! + 1) & 0xff;
-    this.free.push(slot);
-    this.size--;
+    this.giveBack(line & SLOT_MASK);
     return line;
   }
 
   get full(): boolean {
-    return this.size >= SLOT_MASK - 64;
+    return this.size >= SLOT_MASK - LEAST_FREE;
   }
 
   get(line: number): T | undefined {
@@ -40,8 +54,10 @@ export class LineTable<T> {
   }
 
   release(line: number): void {
-    const slot = line & SLOT_MASK;
-    if (this.get(line) === undefined) return;
+    if (this.get(line) !== undefined) this.giveBack(line & SLOT_MASK);
+  }
+
+  private giveBack(slot: number): void {
     this.items[slot] = undefined;
     this.uses[slot] = (this.uses[slot]! + 1) & 0xff;
     this.free.push(slot);

@@ -1,4 +1,4 @@
-import { payload, Type } from '@trunkline/proto';
+import { OFFSET, payload, readU32, readU53, Type } from '@trunkline/proto';
 import type { LaneMember } from './handlers.js';
 import type { Lane } from './lane.js';
 import type { Peer } from './peer.js';
@@ -19,6 +19,11 @@ export class Member implements LaneMember {
   pending: { request: number; start: payload.Start }[] | undefined;
   /** The session cancelled it: nothing of it is sent any more. */
   left = false;
+  /**
+   * Sequence up to which responses came before it joined: a return handler may still hold some of them back (rule 9).
+   * -1: it has not joined; 0: nothing is held back here.
+   */
+  joined = -1;
   missed: Missed | undefined;
   /** The first request; most members have no other. */
   private first: number;
@@ -69,6 +74,24 @@ export class Member implements LaneMember {
   }
 
   send(buffer: Uint8Array, start: number, end: number, count: number): void {
+    if (this.joined > 0 && readU53(buffer, start + OFFSET.sequence) <= this.joined) {
+      this.sendNewer(buffer, start, end);
+      return;
+    }
+    this.sendKept(buffer, start, end, count);
+  }
+
+  /** What was held back since before it joined is in its snapshot, or is none of its business. */
+  private sendNewer(buffer: Uint8Array, start: number, end: number): void {
+    for (let at = start; at < end; ) {
+      const next = at + readU32(buffer, at);
+      if (readU53(buffer, at + OFFSET.sequence) > this.joined) this.sendKept(buffer, at, next, 1);
+      at = next;
+    }
+  }
+
+  /** Also what came before it joined. */
+  sendKept(buffer: Uint8Array, start: number, end: number, count: number): void {
     this.lane.stream.messagesOut += count;
     this.peer.outbox.deliver(this, buffer, start, end, count);
   }

@@ -1,4 +1,4 @@
-import { OFFSET, readU32, readU53, type Session } from '@trunkline/proto';
+import { Flag, OFFSET, readU32, readU53, type Session, Type } from '@trunkline/proto';
 import type { Core } from './core.js';
 import type { Hold } from './hold.js';
 import { keyOf } from './kept.js';
@@ -19,6 +19,8 @@ interface Entry {
   readonly count: number;
   /** Withholds the provider's credit until the entry is gone (overflow `block`). */
   readonly hold: Hold | undefined;
+  /** Part of a snapshot, which is as long as the service's `keep` allows. */
+  readonly kept: boolean;
   /** Replaced by a newer one of its key, or dropped. */
   dead: boolean;
 }
@@ -29,6 +31,9 @@ interface Entry {
  */
 export class Outbox {
   bytes = 0;
+  /** Of `bytes`: what is no response, and what is part of a snapshot. */
+  told = 0;
+  kept = 0;
   /** The session is about to be ended because it fell behind: nothing is taken any more. */
   private doomed = false;
   private entries: Entry[] = [];
@@ -88,9 +93,10 @@ export class Outbox {
       this.session.sendEncoded(message);
       return;
     }
-    this.push({ member, buffer: message, start: 0, end: message.length, count: 0, hold: undefined, dead: false });
+    const end = message.length;
+    this.push({ member, buffer: message, start: 0, end, count: 0, hold: undefined, kept: false, dead: false });
     // a peer that takes nothing and is told ever more is no peer
-    if (this.bytes > 2 * this.core.outboxBytes) this.disconnect();
+    if (this.told > this.core.outboxBytes) this.disconnect();
   }
 
   private queue(member: Member, buffer: Uint8Array, start: number, end: number, count: number): void {
@@ -102,7 +108,8 @@ export class Outbox {
         for (let at = start; at < end; at += readU32(buffer, at)) this.queueLatest(member, buffer, at);
         return;
       case 'disconnect':
-        if (this.bytes + end - start > this.core.outboxBytes) this.disconnect();
+        // what was kept does not mean that it fell behind: it would be the same after every reconnect
+        if (!isKept(buffer, start) && this.bytes - this.kept + end - start > this.core.outboxBytes) this.disconnect();
         else this.pushCopy(member, buffer, start, end, count, undefined);
         return;
       case 'dropOldest':
@@ -174,9 +181,10 @@ export class Outbox {
     hold: Hold | undefined,
   ): Entry {
     const whole = (end - start) * 2 >= Math.max(buffer.buffer.byteLength, RECEIVE_BLOCK);
+    const kept = isKept(buffer, start);
     const entry: Entry = whole
-      ? { member, buffer, start, end, count, hold, dead: false }
-      : { member, buffer: buffer.slice(start, end), start: 0, end: end - start, count, hold, dead: false };
+      ? { member, buffer, start, end, count, hold, kept, dead: false }
+      : { member, buffer: buffer.slice(start, end), start: 0, end: end - start, count, hold, kept, dead: false };
     this.push(entry);
     hold?.retain();
     return entry;
@@ -185,7 +193,13 @@ export class Outbox {
   private push(entry: Entry): void {
     if (this.dead >= SWEEP_FROM && this.dead * 2 > this.entries.length - this.head) this.sweep();
     this.entries.push(entry);
-    this.bytes += entry.end - entry.start;
+    this.account(entry, entry.end - entry.start);
+  }
+
+  private account({ count, kept }: Entry, bytes: number): void {
+    this.bytes += bytes;
+    if (count === 0) this.told += bytes;
+    else if (kept) this.kept += bytes;
   }
 
   /** Its bytes go at once; its place when the queue comes to it, or with the next sweep. */
@@ -193,7 +207,7 @@ export class Outbox {
     entry.dead = true;
     entry.buffer = NOTHING;
     this.dead++;
-    this.bytes -= entry.end - entry.start;
+    this.account(entry, entry.start - entry.end);
     entry.hold?.release();
   }
 
@@ -223,7 +237,9 @@ export class Outbox {
     const { member, buffer } = entry;
     this.kill(entry);
     if (member.left) return;
-    if (member.missed !== undefined) member.tellMissed();
+    // before the ACCEPTED the session does not know the line that a GAP is about
+    const begins = entry.count === 0 && buffer[entry.start + OFFSET.type] === Type.ACCEPTED;
+    if (member.missed !== undefined && !begins) member.tellMissed();
     if (entry.count === 0) this.session.sendEncoded(buffer);
     else this.session.sendData(buffer, entry.start, entry.end, entry.count);
   }
@@ -265,4 +281,8 @@ export class Outbox {
     this.latest.clear();
     this.gapped.clear();
   }
+}
+
+function isKept(buffer: Uint8Array, at: number): boolean {
+  return (buffer[at + OFFSET.flags]! & Flag.SNAPSHOT) !== 0;
 }

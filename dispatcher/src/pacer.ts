@@ -15,6 +15,12 @@ class Fifo {
     this.items.push(upstream);
   }
 
+  /** Keeps only those, in their order. */
+  retain(wanted: (upstream: Upstream) => boolean): void {
+    this.items = this.items.filter((each, index) => index >= this.head && wanted(each));
+    this.head = 0;
+  }
+
   peek(): Upstream | undefined {
     return this.items[this.head];
   }
@@ -31,15 +37,20 @@ class Fifo {
   }
 }
 
+/** Withdrawn requests that may stand in the queue before they are swept out of it. */
+const SWEEP_FROM = 64;
+
 /**
  * Lets at most `requestWindow` requests be unanswered at one provider; the rest wait their turn (rule 4). A request
- * that got no answer in its time gives up its place and stands at the end again, so none can block the others.
+ * that got no answer in its time is sent again in its place: it is unanswered still.
  */
 export class Pacer {
   /** The provider is down: nothing is let through while its upstreams are being closed. */
   paused = false;
   private readonly waiting = new Fifo();
   private inFlight = 0;
+  /** Those in the queue that were closed; at most, as some of them came to their turn meanwhile. */
+  private withdrawn = 0;
 
   /** Requests that wait for their turn, withdrawn ones included. */
   get size(): number {
@@ -58,7 +69,15 @@ export class Pacer {
     this.advance();
   }
 
-  /** An upstream was answered, refused, closed or timed out. */
+  /** One that waits was closed: where the provider answers nothing, those must not pile up behind it. */
+  withdraw(): void {
+    this.withdrawn++;
+    if (this.withdrawn < SWEEP_FROM || this.withdrawn * 2 < this.waiting.size) return;
+    this.withdrawn = 0;
+    this.waiting.retain(({ state }) => state !== 'closed');
+  }
+
+  /** An upstream was answered, refused or closed. */
   leave(upstream: Upstream): void {
     upstream.inFlight = false;
     this.inFlight--;
@@ -115,7 +134,10 @@ export class Prober implements TimerOwner {
     this.advance();
   }
 
+  /** The provider is gone, and with it whatever was to be probed. */
   close(): void {
+    this.due.retain(() => false);
+    this.sent = 0;
     this.core.context.timers.stop(this.timer);
   }
 }

@@ -86,6 +86,11 @@ export class Registry {
     for (const byParams of this.streams.values()) yield* byParams.values();
   }
 
+  /** Leaves no stream and no timer of one (rule 12). */
+  close(): void {
+    for (const stream of [...this.allStreams()]) stream.close();
+  }
+
   get streamCount(): number {
     let count = 0;
     for (const byParams of this.streams.values()) count += byParams.size;

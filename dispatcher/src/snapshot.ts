@@ -20,6 +20,7 @@ export function sendSnapshot(stream: Stream, member: Member, request: number, st
   const missing = resuming ? (wanted ? kept.dropped : sequence) : 0;
   const resumed = resuming && missing <= after;
 
+  if (member.joined < 0) member.joined = lane.holdsBack ? sequence : 0;
   const status = stream.status === 'stale' ? 'stale' : 'live';
   const accepted = payload.accepted.encode({ request, epoch, snapshot: wanted, resumed, status });
   member.tell(singleMessage({ type: Type.ACCEPTED, ...header }, accepted));
@@ -49,5 +50,5 @@ function sendKept(member: Member, message: Uint8Array): void {
   const copy = message.slice();
   copy[OFFSET.flags] = copy[OFFSET.flags]! | Flag.SNAPSHOT;
   writeU32(copy, OFFSET.line, lane.line);
-  member.send(copy, 0, copy.length, 1);
+  member.sendKept(copy, 0, copy.length, 1);
 }

@@ -11,6 +11,7 @@ import {
 } from '@trunkline/proto';
 import type { Core } from './core.js';
 import { FilterIndex } from './filters/index.js';
+import type { SendHandler } from './handlers.js';
 import { createKept, type Kept } from './kept.js';
 import { Lane, type LaneOptions, laneKey } from './lane.js';
 import type { Member } from './member.js';
@@ -46,6 +47,7 @@ export class Stream implements TimerOwner {
   readonly upstreams: Upstream[] = [];
   kept: Kept | undefined;
   private keep: Keep;
+  private sendHandler: SendHandler;
   private readonly birth: number;
   /** The lane without filter and with the plain return handler: it has the stream's line id. */
   private plain: Lane | undefined;
@@ -67,7 +69,8 @@ export class Stream implements TimerOwner {
     this.line = core.lines.allocate(this);
     this.birth = core.nextGeneration();
     this.keep = service.definition.keep;
-    this.kept = createKept(this.keep);
+    this.kept = createKept(this.keep, 0);
+    this.sendHandler = service.sendHandler;
   }
 
   get epoch(): Uint8Array {
@@ -267,14 +270,26 @@ export class Stream implements TimerOwner {
     const keep = service.definition.keep;
     if (!sameKeep(keep, this.keep)) {
       this.keep = keep;
-      this.kept = createKept(keep);
+      // what came before is kept no longer: a reader that resumes there has to be told
+      this.kept = createKept(keep, this.sequence);
     }
+    this.adoptSendHandler();
     const outdated = this.upstreams.filter((upstream) => !service.serves(this.code, upstream.provider));
     for (const upstream of outdated) this.drop(upstream, true);
     if (outdated.length > 0 && this.upstreams.length === 0) this.becomeStale('provider removed from the table');
     if (this.upstreams.length === 0 || service.sendHandler.joins) this.assign();
     for (const upstream of this.upstreams) upstream.retime();
     return outdated.length > 0;
+  }
+
+  /** Where one provider is chosen instead of several, the one that was heard last goes on (rule 1). */
+  private adoptSendHandler(): void {
+    const { sendHandler } = this.service;
+    if (this.sendHandler === sendHandler) return;
+    this.sendHandler = sendHandler;
+    if (sendHandler.joins || this.upstreams.length < 2) return;
+    const current = this.upstreams.find(({ generation }) => generation === this.generation) ?? this.upstreams[0];
+    for (const upstream of [...this.upstreams]) if (upstream !== current) this.drop(upstream, true);
   }
 
   // ---- responses ----

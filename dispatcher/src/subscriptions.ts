@@ -133,6 +133,12 @@ export class Subscriptions {
     const other = stream.findLane(options)?.find(peer);
     // one session, one lane, two overflow policies: a session is sent a response once per lane, so it needs a second one
     const clash = other !== undefined && other.overflow !== overflow;
+    if (clash && service.returnHandler(options.returnHandler)?.snapshots === false) {
+      // a second lane would be a second group, and responses would go to two of its members
+      if (options.filter) this.core.filters.release(options.filter);
+      const message = `the session is in the group ${options.group} with overflow ${other.overflow}`;
+      throw new TrunklineError('OVERFLOW_NOT_ALLOWED', message);
+    }
     const lane = stream.lane(clash ? { ...options, variant: overflow } : options);
     const existing = lane.find(peer);
     if (existing !== undefined) {

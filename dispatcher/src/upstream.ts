@@ -1,4 +1,4 @@
-import { keyBytes, payload, Timer, type TimerOwner, TrunklineError, Type } from '@trunkline/proto';
+import { HEADER_BYTES, keyBytes, payload, reportFault, Timer, type TimerOwner, TrunklineError, Type } from '@trunkline/proto';
 import type { Core } from './core.js';
 import type { Provider } from './provider.js';
 import type { Stream } from './stream.js';
@@ -9,19 +9,22 @@ export type UpstreamState = 'queued' | 'requested' | 'waiting' | 'live' | 'stale
  * The life of an upstream subscription (PROTOCOL.md §7).
  *
  * - queued: waits its turn in the provider's request window (rule 4)
- * - requested: sent and not answered; sent again after `resendAfter` (rule 3)
+ * - requested: sent and not answered; sent again after `resendAfter`, in its place of the window (rules 3 and 4)
  * - waiting: the provider is up but has no handler for the code yet
  * - live: answered; probed when silent (rule 5)
  * - stale: `probeMisses` probes went unanswered; probing goes on
  */
 const moves: Record<UpstreamState, readonly UpstreamState[]> = {
   queued: ['requested', 'live', 'closed'],
-  requested: ['queued', 'waiting', 'live', 'closed'],
+  requested: ['waiting', 'live', 'closed'],
   waiting: ['queued', 'live', 'closed'],
   live: ['stale', 'waiting', 'closed'],
   stale: ['live', 'waiting', 'closed'],
   closed: [],
 };
+
+/** Most bytes that encoding adds to the params of a request. */
+const PARAMS_OVERHEAD = 6;
 
 /** One stream at one provider: the only place that sends REQUEST, PROBE and CANCEL upstream. */
 export class Upstream implements TimerOwner {
@@ -49,20 +52,41 @@ export class Upstream implements TimerOwner {
     provider.pacer.add(this);
   }
 
-  private move(next: UpstreamState): void {
-    if (!moves[this.state].includes(next)) {
-      throw new TrunklineError('STATE_INVALID', `upstream: ${this.state} to ${next}`);
+  /** Returns whether there is such a move; one that there is not changes nothing. */
+  private move(next: UpstreamState): boolean {
+    if (moves[this.state].includes(next)) {
+      this.state = next;
+      return true;
     }
-    this.state = next;
+    const error = new TrunklineError('STATE_INVALID', `upstream: ${this.state} to ${next}`);
+    reportFault(this.core.context.onFault, error);
+    return false;
   }
 
   /** The provider's pacer has a place for it. */
   request(): void {
-    this.move('requested');
+    if (!this.move('requested')) {
+      this.leaveWindow();
+      return;
+    }
+    this.sendRequest();
+  }
+
+  private sendRequest(): void {
+    if (!this.fits) {
+      // not now: whoever made this upstream does not know it yet
+      this.core.context.timers.start(this.timer, 0);
+      return;
+    }
     if (this.sent) this.core.counters.resends++;
     this.send(Type.REQUEST);
     this.sent = true;
     this.core.context.timers.start(this.timer, this.resendDelay());
+  }
+
+  private get fits(): boolean {
+    const most = this.provider.session?.peerMaxMessage ?? 0;
+    return HEADER_BYTES + PARAMS_OVERHEAD + this.stream.params.length <= most;
   }
 
   /** The prober has its turn: asks a silent provider, which registers the subscription if it lost it (rule 5). */
@@ -73,6 +97,7 @@ export class Upstream implements TimerOwner {
   }
 
   private send(type: number): void {
+    if (this.core.stopping) return;
     const { stream, generation } = this;
     this.provider.session?.send(
       { type, code: stream.code, line: stream.line, generation },
@@ -95,7 +120,7 @@ export class Upstream implements TimerOwner {
   }
 
   private answered(): void {
-    this.move('live');
+    if (!this.move('live')) return;
     this.attempts = 0;
     this.leaveWindow();
     const { probeAfter } = this.stream.service.definition;
@@ -108,7 +133,7 @@ export class Upstream implements TimerOwner {
   notProvided(): void {
     if (this.state === 'queued' || this.state === 'waiting') return;
     const was = this.state;
-    this.move('waiting');
+    if (!this.move('waiting')) return;
     this.leaveWindow();
     this.core.context.timers.start(this.timer, this.resendDelay());
     if (was !== 'requested') this.stream.upstreamStale(this, 'provider has no handler');
@@ -120,14 +145,23 @@ export class Upstream implements TimerOwner {
   }
 
   private again(): void {
-    this.move('queued');
-    this.leaveWindow();
+    if (!this.move('queued')) return;
     this.provider.pacer.add(this);
   }
 
   onTimer(): void {
-    if (this.state === 'requested' || this.state === 'waiting') this.again();
+    if (this.state === 'requested') this.requestAgain();
+    else if (this.state === 'waiting') this.again();
     else if (this.state === 'live' || this.state === 'stale') this.checkSilence();
+  }
+
+  private requestAgain(): void {
+    if (this.fits) {
+      this.sendRequest();
+      return;
+    }
+    const message = `the request is larger than ${this.provider.label} takes`;
+    this.stream.upstreamEnded(this, { code: 'MESSAGE_TOO_LARGE', message });
   }
 
   /** Data does not touch the timer: when it fires it looks how long the silence is. */
@@ -141,8 +175,7 @@ export class Upstream implements TimerOwner {
       return;
     }
     timers.start(this.timer, probeAfter);
-    if (this.state === 'live' && this.misses >= probeMisses) {
-      this.move('stale');
+    if (this.state === 'live' && this.misses >= probeMisses && this.move('stale')) {
       this.stream.upstreamStale(this, 'provider silent');
       if (this.closed) return;
     }
@@ -166,10 +199,10 @@ export class Upstream implements TimerOwner {
 
   /** Ends it; with `cancel` the provider is told, if it may know of it (rule 8). */
   close(cancel: boolean): void {
-    if (this.closed) return;
-    this.move('closed');
+    if (this.closed || !this.move('closed')) return;
     this.core.context.timers.stop(this.timer);
     this.provider.upstreams.delete(this);
+    if (this.queued) this.provider.pacer.withdraw();
     if (cancel && this.sent) {
       const { stream, generation } = this;
       this.provider.session?.send({ type: Type.CANCEL, code: stream.code, line: stream.line, generation });

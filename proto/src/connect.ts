@@ -1,9 +1,11 @@
 import { Connection } from './connection.js';
 import { TrunklineError } from './errors.js';
+import type { FaultListener } from './fault.js';
 import { Flusher } from './flusher.js';
 import { createNodeTimers, systemClock, systemRandom } from './node.js';
 import { type Log, silentLog, type Transport } from './ports.js';
-import { defaultSessionLimits, type Identity, type SessionContext, type SessionLimits } from './session.js';
+import { defaultSessionLimits, type Identity, type SessionContext, type SessionLimits } from './session-types.js';
+import { MAX_DELAY } from './timers.js';
 import { ZmqTransport } from './transports/zmq.js';
 
 export interface ConnectOptions {
@@ -31,15 +33,51 @@ export function processIdentity(name = `node-${process.pid}`): Identity {
   return { instance, name };
 }
 
-/** The real clock, timers and random numbers, and limits. */
-export function nodeContext(options: Pick<ConnectOptions, 'name' | 'limits'> = {}): SessionContext {
+/** Least value of each limit; 0 would mean at once, without end (F54). */
+const least: Readonly<SessionLimits> = {
+  heartbeat: 1,
+  livenessFactor: 2,
+  maxMessage: 1024,
+  receiveWindow: 1024,
+  helloAfter: 1,
+  helloCap: 1,
+};
+
+/** The limits completed from the defaults. @throws TrunklineError OPTION_INVALID: not a whole number in its range */
+export function sessionLimits(given: Partial<SessionLimits> = {}): SessionLimits {
+  const limits = { ...defaultSessionLimits };
+  for (const name of Object.keys(limits) as (keyof SessionLimits)[]) {
+    const value = given[name] ?? limits[name];
+    limits[name] = between(`limits.${name}`, value, least[name], MAX_DELAY);
+  }
+  between('limits.heartbeat times limits.livenessFactor', limits.heartbeat * limits.livenessFactor, 1, MAX_DELAY);
+  return limits;
+}
+
+function between(name: string, value: unknown, low: number, high: number): number {
+  if (Number.isInteger(value) && (value as number) >= low && (value as number) <= high) return value as number;
+  throw new TrunklineError(
+    'OPTION_INVALID',
+    `${name} must be a whole number from ${low} to ${high}, not ${String(value)}`,
+  );
+}
+
+/**
+ * The real clock, timers and random numbers, and limits. With `onFault` no fault of the core ends the process.
+ * @throws TrunklineError OPTION_INVALID
+ */
+export function nodeContext(
+  options: Pick<ConnectOptions, 'name' | 'limits'> = {},
+  onFault?: FaultListener,
+): SessionContext {
   return {
     clock: systemClock,
-    timers: createNodeTimers(),
+    timers: createNodeTimers({ onFault }),
     random: systemRandom,
-    flusher: new Flusher(queueMicrotask),
+    flusher: new Flusher(queueMicrotask, onFault),
     identity: processIdentity(options.name),
-    limits: { ...defaultSessionLimits, ...options.limits },
+    limits: sessionLimits(options.limits),
+    ...(onFault === undefined ? {} : { onFault }),
   };
 }
 
@@ -50,9 +88,12 @@ export function openConnection(target: ConnectTarget, options: ConnectOptions = 
   for (const address of addresses) {
     if (typeof address !== 'string') throw new TrunklineError('ADDRESS_INVALID', 'an address must be a string');
   }
+  const context = nodeContext(options);
+  const { attemptMs } = options;
+  if (attemptMs !== undefined) between('attemptMs', attemptMs, 1, MAX_DELAY);
   const transport = options.transport ?? new ZmqTransport();
   return new Connection({
-    context: nodeContext(options),
+    context,
     transport,
     addresses,
     log: options.log ?? silentLog,

@@ -1,7 +1,8 @@
 import { TrunklineError } from './errors.js';
 import { Type } from './header.js';
 import { HANDSHAKE_REFUSED, type Link, type LinkEvents, type Log, type Transport } from './ports.js';
-import { Session, type SessionContext, type SessionEvents } from './session.js';
+import { Session } from './session.js';
+import type { SessionContext, SessionEvents } from './session-types.js';
 import { Timer, type TimerOwner } from './timers.js';
 
 /** What a connection carries: the subscriber's side, the provider's side, or both (rule 13). */
@@ -33,6 +34,9 @@ export interface ConnectionOptions {
   readonly jitter?: number;
 }
 
+/** A session that stood for this long, ms, shows that the peer is well: what failed before it counts no more. */
+const STEADY = 1000;
+
 export type ConnectionState = 'connecting' | 'open' | 'closed';
 
 /**
@@ -51,7 +55,9 @@ export class Connection implements TimerOwner {
   private link: Link | undefined;
   private linkUp = false;
   private index = 0;
+  /** Attempts and short sessions that failed in a row. */
   private failures = 0;
+  private openedAt = 0;
   /** Addresses that refused the handshake since the last session. */
   private readonly refusedBy = new Set<string>();
   private readonly attemptTimer = new Timer(this);
@@ -66,7 +72,7 @@ export class Connection implements TimerOwner {
       onControl: (session, type, batch, at) => this.control(session, type, batch, at),
       onData: (session, batch, start, end, count) => this.data(session, batch, start, end, count),
       onCredit: (session) => {
-        for (const role of this.roles) role.onCredit(session);
+        for (const role of [...this.roles]) role.onCredit(session);
       },
       onClosed: (session, reason) => this.sessionClosed(session, reason),
     };
@@ -223,11 +229,11 @@ export class Connection implements TimerOwner {
   private opened(session: Session): void {
     if (this.session !== session) return;
     this.state = 'open';
-    this.failures = 0;
+    this.openedAt = this.options.context.clock.now();
     this.refusedBy.clear();
     this.options.context.timers.stop(this.attemptTimer);
     this.options.log.info({ address: this.address, peer: session.peer.name }, 'connected');
-    for (const role of [...this.roles]) role.onOpen(session);
+    for (const role of [...this.roles]) if (session.state === 'open') role.onOpen(session);
     for (const waiter of [...this.waiting]) waiter.resolve();
   }
 
@@ -253,11 +259,24 @@ export class Connection implements TimerOwner {
       return;
     }
     this.state = 'connecting';
-    const reset = wasOpen && this.linkUp && reason.code === 'SESSION_LOST';
-    if (!reset) this.failures++;
-    if (wasOpen) for (const role of [...this.roles]) role.onLost(reason, false);
-    this.startAttempt();
-    if (this.linkUp) this.helloSoon();
+    this.countFailure(wasOpen, reason);
+    if (wasOpen) {
+      for (const role of [...this.roles]) role.onLost(reason, false);
+      if (this.closedBy !== undefined) return;
+      this.startAttempt();
+    } else if (this.options.addresses.length > 1 && this.linkUp) {
+      // it is there and refuses: another one may not
+      this.nextAddress();
+      return;
+    }
+    if (this.linkUp && this.session === undefined) this.helloSoon();
+  }
+
+  /** A RESET costs one round trip the first time; one after the other they are a loop, and wait longer and longer. */
+  private countFailure(wasOpen: boolean, reason: TrunklineError): void {
+    const steady = wasOpen && this.options.context.clock.now() - this.openedAt >= STEADY;
+    if (steady) this.failures = 0;
+    if (!steady || !this.linkUp || reason.code !== 'SESSION_LOST') this.failures++;
   }
 
   private finish(reason: TrunklineError): void {
@@ -267,12 +286,13 @@ export class Connection implements TimerOwner {
     const { timers } = this.options.context;
     timers.stop(this.attemptTimer);
     timers.stop(this.helloTimer);
-    for (const role of [...this.roles]) role.onLost(reason, true);
-    for (const waiter of [...this.waiting]) waiter.reject(reason);
     this.link?.close();
     this.link = undefined;
     this.session = undefined;
+    // first of all: a role that closes the connection from within `onLost` waits for it too
     this.disposed = this.options.dispose?.() ?? Promise.resolve();
+    for (const role of [...this.roles]) role.onLost(reason, true);
+    for (const waiter of [...this.waiting]) waiter.reject(reason);
   }
 
   /** Says BYE and stops. Always resolves, in every state, once the transport has let go too. */

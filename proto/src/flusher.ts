@@ -1,3 +1,5 @@
+import { type FaultListener, reportFault } from './fault.js';
+
 /** Something with bytes to send. */
 export interface Flushable {
   flush(): void;
@@ -12,16 +14,17 @@ export class Flusher {
   private spare: Flushable[] = [];
   private held = false;
   private scheduled = false;
-  private readonly defer: (run: () => void) => void;
+  private flushing = false;
   private readonly run = () => {
     this.scheduled = false;
     if (!this.held) this.flush();
   };
 
   /** @param defer runs a function after the code that runs now, in the same turn: `queueMicrotask` in a process */
-  constructor(defer: (run: () => void) => void) {
-    this.defer = defer;
-  }
+  constructor(
+    private readonly defer: (run: () => void) => void,
+    private readonly onFault?: FaultListener,
+  ) {}
 
   /** Call once per flushable until it was flushed. */
   add(item: Flushable): void {
@@ -41,13 +44,25 @@ export class Flusher {
     this.flush();
   }
 
+  /** One that fails does not keep the others from being flushed. Called from within a flush it does nothing. */
   flush(): void {
+    if (this.flushing) return;
+    this.flushing = true;
+    const errors: unknown[] = [];
     while (this.dirty.length > 0) {
       const items = this.dirty;
       this.dirty = this.spare;
-      this.spare = items;
-      for (let index = 0; index < items.length; index++) items[index]!.flush();
+      for (let index = 0; index < items.length; index++) {
+        try {
+          items[index]!.flush();
+        } catch (error) {
+          errors.push(error);
+        }
+      }
       items.length = 0;
+      this.spare = items;
     }
+    this.flushing = false;
+    for (const error of errors) reportFault(this.onFault, error);
   }
 }

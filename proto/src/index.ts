@@ -1,6 +1,7 @@
 export * from './connection.js';
 export * from './emitter.js';
 export * from './errors.js';
+export * from './fault.js';
 export * from './flusher.js';
 export * from './header.js';
 export * from './message.js';
@@ -12,5 +13,7 @@ export * as payload from './payload.js';
 export * from './ports.js';
 export * from './session.js';
 export * from './session-host.js';
+export * from './session-types.js';
+export * from './single-message.js';
 export * from './timers.js';
 export { type Address, formatAddress, parseAddress } from './transports/address.js';

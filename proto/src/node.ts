@@ -1,5 +1,6 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
+import { type FaultListener, reportFault } from './fault.js';
 import type { Clock, Random } from './ports.js';
 import { type Alarm, MAX_DELAY, Timers } from './timers.js';
 
@@ -18,6 +19,8 @@ export interface NodeAlarmOptions {
   readonly ref?: boolean;
   /** The clock of the timers that it drives; `systemClock` unless given. */
   readonly clock?: Clock;
+  /** Hears what `advance` throws; without it that is an uncaught exception. */
+  readonly onFault?: FaultListener | undefined;
 }
 
 /**
@@ -28,6 +31,7 @@ export class NodeAlarm implements Alarm {
   readonly #advance: () => void;
   readonly #ref: boolean;
   readonly #clock: Clock;
+  readonly #onFault: FaultListener | undefined;
   #timeout: NodeJS.Timeout | undefined;
   /** When the timeout comes; not later than the deadline, and earlier when that is far away. */
   #at = 0;
@@ -36,6 +40,7 @@ export class NodeAlarm implements Alarm {
     this.#advance = advance;
     this.#ref = options.ref ?? true;
     this.#clock = options.clock ?? systemClock;
+    this.#onFault = options.onFault;
   }
 
   set(deadline: number): void {
@@ -58,12 +63,16 @@ export class NodeAlarm implements Alarm {
 
   readonly #onTimeout = (): void => {
     this.#timeout = undefined;
-    this.#advance();
+    try {
+      this.#advance();
+    } catch (error) {
+      reportFault(this.#onFault, error);
+    }
   };
 }
 
 /** Timers on the system clock, driven by themselves. */
-export function createNodeTimers(options: { ref?: boolean } = {}): Timers {
+export function createNodeTimers(options: Omit<NodeAlarmOptions, 'clock'> = {}): Timers {
   const timers: Timers = new Timers(systemClock, new NodeAlarm(() => timers.advance(), options));
   return timers;
 }

@@ -36,6 +36,7 @@ export const HANDSHAKE_REFUSED = 'handshake refused';
 
 /** Who hears of a link. All calls are synchronous; none may throw. */
 export interface LinkEvents {
+  /** The batch is a plain Uint8Array, of no class of its own whose `slice` may be a view. */
   onBatch(link: Link, batch: Uint8Array): void;
   /** A dialled link has (again) a connection. Accepted links begin with their first batch instead. */
   onUp?(link: Link): void;

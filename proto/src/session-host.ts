@@ -2,7 +2,10 @@ import { TrunklineError } from './errors.js';
 import { headerFault, OFFSET, readU32, Type } from './header.js';
 import * as payload from './payload.js';
 import type { Link, LinkEvents } from './ports.js';
-import { Session, type SessionContext, type SessionEvents, sameBytes, singleMessage } from './session.js';
+import { Session } from './session.js';
+import type { SessionContext, SessionEvents } from './session-types.js';
+import { sameBytes, singleMessage } from './single-message.js';
+import { Timer, type TimerOwner } from './timers.js';
 
 export interface SessionHostOptions {
   readonly context: SessionContext;
@@ -12,14 +15,24 @@ export interface SessionHostOptions {
   readonly authenticate?: (hello: payload.Hello) => TrunklineError | undefined;
 }
 
+/** Longest nonce and instance of a HELLO, bytes: they are kept for as long as the session lasts. */
+const MAX_ID = 64;
+/** Sessions pinged at one time when somebody left, and the pause until the next of them, ms. */
+const PING_BURST = 256;
+const PING_PAUSE = 10;
+
 /**
  * The accepting end: makes sessions of the links of its listeners. A link without a session is answered RESET and
  * forgotten, so that strangers and garbage cost nothing that lasts.
  */
-export class SessionHost implements LinkEvents {
+export class SessionHost implements LinkEvents, TimerOwner {
   private readonly sessions = new Map<Link, Session>();
   private readonly events: SessionEvents;
   private stopping = false;
+  /** The sessions that are still to be pinged, and whether somebody else left meanwhile. */
+  private sweep: IterableIterator<Session> | undefined;
+  private sweepAgain = false;
+  private readonly sweepTimer = new Timer(this);
   /** Batches that could not be read and came from no session. */
   strangers = 0;
 
@@ -84,14 +97,15 @@ export class SessionHost implements LinkEvents {
 
   private accept(link: Link, hello: payload.Hello): void {
     const session = Session.accept(link, this.options.context, this.events, hello);
-    if (session.state !== 'closed') this.sessions.set(link, session);
+    if (session.state === 'closed') link.close();
+    else this.sessions.set(link, session);
   }
 
   private readHello(batch: Uint8Array): payload.Hello | undefined {
     if (headerFault(batch, 0, batch.length, this.options.context.limits.maxMessage) !== undefined) return undefined;
     try {
       const hello = payload.readPayload(payload.hello, batch, 0);
-      return hello.nonce.length > 0 && hello.instance.length > 0 ? hello : undefined;
+      return isId(hello.nonce) && isId(hello.instance) ? hello : undefined;
     } catch {
       return undefined;
     }
@@ -99,6 +113,7 @@ export class SessionHost implements LinkEvents {
 
   private refusal(hello: payload.Hello): TrunklineError | undefined {
     if (this.stopping) return new TrunklineError('SHUTTING_DOWN', undefined, { retryable: true });
+    if (hello.heartbeatMs === 0) return new TrunklineError('REQUEST_INVALID', 'heartbeat_ms must not be 0');
     if (this.sessions.size >= this.options.maxSessions) {
       return new TrunklineError('LIMIT_EXCEEDED', `more than ${this.options.maxSessions} sessions`, {
         retryable: true,
@@ -124,8 +139,28 @@ export class SessionHost implements LinkEvents {
     this.sessions.get(link)?.lost(reason);
   }
 
+  /** Somebody left: whoever it was is found out by sending to all, in bursts, so that 10,000 sessions stall nothing. */
   onSuspect(): void {
-    for (const session of this.sessions.values()) session.ping();
+    if (this.sweep !== undefined) {
+      this.sweepAgain = true;
+      return;
+    }
+    this.sweep = this.sessions.values();
+    this.onTimer();
+  }
+
+  onTimer(): void {
+    const { timers } = this.options.context;
+    for (let count = 0; count < PING_BURST; count++) {
+      const next = this.sweep?.next();
+      if (next === undefined || next.done) {
+        this.sweep = this.sweepAgain ? this.sessions.values() : undefined;
+        this.sweepAgain = false;
+        break;
+      }
+      next.value.ping();
+    }
+    if (this.sweep !== undefined) timers.start(this.sweepTimer, PING_PAUSE);
   }
 
   onStepEnd(): void {
@@ -140,6 +175,12 @@ export class SessionHost implements LinkEvents {
   /** Ends every session with BYE. */
   close(code: 'SHUTTING_DOWN' | 'CLOSED' = 'SHUTTING_DOWN'): void {
     this.stopping = true;
+    this.sweep = undefined;
+    this.options.context.timers.stop(this.sweepTimer);
     for (const session of [...this.sessions.values()]) session.close(code, '', true);
   }
+}
+
+function isId(bytes: Uint8Array): boolean {
+  return bytes.length > 0 && bytes.length <= MAX_ID;
 }

@@ -1,83 +1,14 @@
 import { type ErrorCode, knownCode, TrunklineError } from './errors.js';
-import type { Flushable, Flusher } from './flusher.js';
-import {
-  Flag,
-  HEADER_BYTES,
-  type Header,
-  type HeaderFault,
-  headerFault,
-  isData,
-  OFFSET,
-  readU32,
-  Type,
-  writeHeader,
-} from './header.js';
+import { reportFault } from './fault.js';
+import type { Flushable } from './flusher.js';
+import { Flag, type Header, type HeaderFault, headerFault, isData, OFFSET, readU32, Type } from './header.js';
 import { Outgoing } from './outgoing.js';
 import * as payload from './payload.js';
-import type { Clock, Link, Random } from './ports.js';
-import { Timer, type TimerOwner, type Timers } from './timers.js';
+import type { Link } from './ports.js';
+import type { FaultCounters, Identity, SessionContext, SessionEvents, SessionState } from './session-types.js';
+import { sameBytes, singleMessage } from './single-message.js';
+import { Timer, type TimerOwner } from './timers.js';
 
-/** Who a process is. */
-export interface Identity {
-  /** Chosen once per process at random: another one behind an old address means a restart (rule 6). */
-  readonly instance: Uint8Array;
-  /** For people only. */
-  readonly name: string;
-}
-
-export interface SessionLimits {
-  /** A peer is sent something at least this often, ms. */
-  readonly heartbeat: number;
-  /** A peer not heard for this many of its own heartbeats is lost. */
-  readonly livenessFactor: number;
-  /** Largest message this end takes, bytes. */
-  readonly maxMessage: number;
-  /** Data bytes a peer may have sent that are not consumed yet. */
-  readonly receiveWindow: number;
-  /** First wait for a WELCOME before HELLO is sent again, ms; doubles up to `helloCap`. */
-  readonly helloAfter: number;
-  readonly helloCap: number;
-}
-
-export const defaultSessionLimits: SessionLimits = {
-  heartbeat: 2000,
-  livenessFactor: 3,
-  maxMessage: 16 * 1024 * 1024,
-  receiveWindow: 4 * 1024 * 1024,
-  helloAfter: 250,
-  helloCap: 5000,
-};
-
-/** What a session is given; the same for both ends. */
-export interface SessionContext {
-  readonly clock: Clock;
-  readonly timers: Timers;
-  readonly random: Random;
-  readonly flusher: Flusher;
-  readonly identity: Identity;
-  readonly limits: SessionLimits;
-}
-
-/** Who hears of a session. Calls are synchronous and must not throw. */
-export interface SessionEvents {
-  onOpen(session: Session): void;
-  /** A message that is neither the session's own nor data. `at` is where it begins. */
-  onControl(session: Session, type: number, batch: Uint8Array, at: number): void;
-  /**
-   * `count` data messages of one type, line and generation, back to back. More than one only without the flags FINAL,
-   * SNAPSHOT and SNAPSHOT_END. The receiver calls `consume` for their bytes, now or later.
-   */
-  onData(session: Session, batch: Uint8Array, start: number, end: number, count: number): void;
-  /** Credit has come after `credit` had been used up. */
-  onCredit(session: Session): void;
-  /** Once, whatever the reason; nothing is called after it. */
-  onClosed(session: Session, reason: TrunklineError): void;
-}
-
-/** Counted faults, by reason, for metrics. */
-export type FaultCounters = Partial<Record<HeaderFault | 'payload' | 'unexpected', number>>;
-
-export type SessionState = 'connecting' | 'open' | 'closed';
 /** The moves a session has; PROTOCOL.md §5. An acceptor begins `open`. */
 const moves: Record<SessionState, readonly SessionState[]> = {
   connecting: ['open', 'closed'],
@@ -88,9 +19,12 @@ const moves: Record<SessionState, readonly SessionState[]> = {
 /** Most bytes that are consumed before the peer is told. */
 const CREDIT_STEP = 32 * 1024;
 
-const HEARTBEAT = 1;
-const LIVENESS = 2;
-const HELLO = 3;
+/** A peer that announces a shorter `heartbeat_ms`, ms, is measured by this one: looking for it more often costs too much. */
+const LEAST_HEARTBEAT = 10;
+const MOST_LIVENESS = 2 ** 30;
+/** Longest name of a peer that is kept, characters. */
+const MAX_NAME = 256;
+
 const BOUNDARY_FLAGS = Flag.FINAL | Flag.SNAPSHOT | Flag.SNAPSHOT_END;
 
 /**
@@ -126,9 +60,9 @@ export class Session implements Flushable, TimerOwner {
   private batchesIn = 0;
   private batchesOut = 0;
   private helloWait: number;
-  private readonly heartbeatTimer = new Timer(this, HEARTBEAT);
-  private readonly livenessTimer = new Timer(this, LIVENESS);
-  private readonly helloTimer = new Timer(this, HELLO);
+  private readonly heartbeatTimer = new Timer(this);
+  private readonly livenessTimer = new Timer(this);
+  private readonly helloTimer = new Timer(this);
 
   constructor(
     readonly link: Link,
@@ -204,18 +138,37 @@ export class Session implements Flushable, TimerOwner {
     if (batch.length === 0) return;
     this.lastHeard = this.context.clock.now();
     const first = batch[OFFSET.type]!;
-    if (this.state === 'connecting') this.receiveConnecting(batch, first);
-    else if (first !== Type.WELCOME && first !== Type.HELLO) {
-      this.batchesIn++;
-      this.bytesIn += batch.length;
-      this.dispatch(batch);
+    try {
+      if (this.state === 'connecting') this.receiveConnecting(batch, first);
+      else if (first !== Type.WELCOME && first !== Type.HELLO) {
+        this.batchesIn++;
+        this.bytesIn += batch.length;
+        this.dispatch(batch);
+      }
+    } catch (error) {
+      this.failed(error);
     }
+  }
+
+  /** The one guard around everything that a batch causes: the fault ends this session and nothing else. */
+  private failed(error: unknown): void {
+    reportFault(this.context.onFault, error);
+    if (this.state === 'open') this.reset('an internal fault');
+    else this.lost('an internal fault');
+  }
+
+  /** What both ends believe may differ: the peer is told to begin anew. */
+  private reset(reason: string): void {
+    this.link.send(singleMessage({ type: Type.RESET }));
+    this.lost(reason);
   }
 
   private receiveConnecting(batch: Uint8Array, type: number): void {
     if (type === Type.WELCOME) {
       const welcome = this.decode(payload.welcome, batch, 0);
-      if (welcome !== undefined && sameBytes(welcome.nonce, this.nonce)) this.open(welcome);
+      if (welcome === undefined || !sameBytes(welcome.nonce, this.nonce)) return;
+      if (welcome.heartbeatMs > 0) this.open(welcome);
+      else this.countFault('payload');
     } else if (type === Type.BYE) {
       this.receiveBye(batch, 0);
     }
@@ -264,8 +217,7 @@ export class Session implements Flushable, TimerOwner {
       const beat = this.decode(payload.heartbeat, batch, at);
       // PROTOCOL.md §5.4: batches were lost or doubled on the way, so what both ends believe may differ
       if (beat !== undefined && beat.batches !== this.batchesIn - 1) {
-        this.link.send(singleMessage({ type: Type.RESET }));
-        this.end(new TrunklineError('SESSION_LOST', 'batches were lost on the link', { retryable: true }));
+        this.reset('batches were lost on the link');
       }
     } else if (type === Type.CREDIT) {
       const credit = this.decode(payload.credit, batch, at);
@@ -273,7 +225,7 @@ export class Session implements Flushable, TimerOwner {
     } else if (type === Type.BYE) {
       this.receiveBye(batch, at);
     } else if (type === Type.RESET) {
-      this.end(new TrunklineError('SESSION_LOST', 'the peer does not know the session', { retryable: true }));
+      this.lost('the peer does not know the session');
     } else {
       this.countFault('unexpected');
     }
@@ -408,21 +360,25 @@ export class Session implements Flushable, TimerOwner {
 
   // ---- states ----
 
-  private move(next: SessionState): void {
-    if (!moves[this.state].includes(next)) {
-      throw new TrunklineError('STATE_INVALID', `session: ${this.state} to ${next}`);
+  /** Returns whether there is such a move; one that there is not changes nothing. */
+  private move(next: SessionState): boolean {
+    if (moves[this.state].includes(next)) {
+      this.state = next;
+      return true;
     }
-    this.state = next;
+    reportFault(this.context.onFault, new TrunklineError('STATE_INVALID', `session: ${this.state} to ${next}`));
+    return false;
   }
 
   private open(peer: payload.Welcome): void {
-    this.move('open');
-    this.peer = { instance: peer.instance.slice(), name: peer.name };
+    if (!this.move('open')) return;
+    this.peer = { instance: peer.instance.slice(), name: peer.name.slice(0, MAX_NAME) };
     this.peerMaxMessage = peer.maxMessage;
     const { timers, limits } = this.context;
-    this.peerLiveness = Math.min(2 ** 30, Math.max(1, peer.heartbeatMs) * limits.livenessFactor);
+    this.peerLiveness = Math.min(MOST_LIVENESS, Math.max(LEAST_HEARTBEAT, peer.heartbeatMs) * limits.livenessFactor);
     this.creditLimit = peer.credit;
     this.credit = peer.credit;
+    this.exhausted = peer.credit === 0;
     this.initialCredit = peer.credit;
     timers.stop(this.helloTimer);
     timers.start(this.heartbeatTimer, limits.heartbeat);
@@ -440,14 +396,11 @@ export class Session implements Flushable, TimerOwner {
     } else {
       const silence = clock.now() - this.lastHeard;
       if (silence < this.peerLiveness) timers.start(timer, this.peerLiveness - silence);
-      else
-        this.end(
-          new TrunklineError('SESSION_LOST', `peer not heard for ${Math.round(silence)} ms`, { retryable: true }),
-        );
+      else this.lost(`peer not heard for ${Math.round(silence)} ms`);
     }
   }
 
-  /** The link reports that the peer cannot be reached any more. */
+  /** The peer, or what it knows of the session, is gone. */
   lost(reason: string): void {
     if (this.state !== 'closed') this.end(new TrunklineError('SESSION_LOST', reason, { retryable: true }));
   }
@@ -461,7 +414,7 @@ export class Session implements Flushable, TimerOwner {
   }
 
   private end(reason: TrunklineError): void {
-    this.move('closed');
+    if (!this.move('closed')) return;
     const { timers } = this.context;
     timers.stop(this.helloTimer);
     timers.stop(this.heartbeatTimer);
@@ -469,18 +422,4 @@ export class Session implements Flushable, TimerOwner {
     this.outgoing.clear();
     this.events.onClosed(this, reason);
   }
-}
-
-/** A batch of one message. */
-export function singleMessage(header: Header, bytes?: Uint8Array): Uint8Array {
-  const batch = new Uint8Array(HEADER_BYTES + (bytes?.length ?? 0));
-  writeHeader(batch, 0, batch.length, header);
-  if (bytes !== undefined) batch.set(bytes, HEADER_BYTES);
-  return batch;
-}
-
-export function sameBytes(left: Uint8Array, right: Uint8Array): boolean {
-  if (left.length !== right.length) return false;
-  for (let index = 0; index < left.length; index++) if (left[index] !== right[index]) return false;
-  return true;
 }

@@ -122,10 +122,9 @@ export class Client extends Events<ClientEvents> implements AsyncDisposable {
     const abort = () => inputOf(subscription).dropped(aborted(signal!), true);
     const subscription: Subscription = new Subscription(code, options.params, handler, ordered, {
       log: this.log,
-      leave: () => {
-        signal?.removeEventListener('abort', abort);
-        this.#table.remove(entry, true);
-      },
+      leave: () => this.#table.remove(entry, true),
+      // what had arrived before the end may still wait for the handler, and an abort ends that too
+      ended: () => signal?.removeEventListener('abort', abort),
     });
     const entry = this.#table.add(fields, inputOf(subscription));
     signal?.addEventListener('abort', abort);

@@ -1,4 +1,4 @@
-import { type ErrorCode, type Log, TrunklineError } from '@trunkline/proto';
+import { type ErrorCode, type Log, sameBytes, TrunklineError } from '@trunkline/proto';
 import { Delivery, type DeliveryOwner, type MessageHandler } from './delivery.js';
 import { Events } from './events.js';
 import type { MessageIterator } from './iterator.js';
@@ -77,6 +77,8 @@ export interface SubscriptionOwner {
   readonly log: Log;
   /** Takes the subscription out of the table and tells the dispatcher. */
   leave(): void;
+  /** No handler is called any more. */
+  ended(): void;
 }
 
 const moves: Record<SubscriptionState, readonly SubscriptionState[]> = {
@@ -215,8 +217,10 @@ export class Subscription extends Events<SubscriptionEvents> implements AsyncIte
   #onAccepted(event: AcceptedEvent, state: 'live' | 'stale'): void {
     this.#accepted = true;
     this.#generation = event.generation;
-    this.#epoch = event.epoch;
     if (!event.snapshot) this.#sequence = event.sequence;
+    // a sequence of another history means nothing in this one
+    else if (!sameBytes(event.epoch, this.#epoch)) this.#sequence = 0;
+    this.#epoch = event.epoch;
     for (const waiter of [...this.#waiting]) waiter.resolve();
     this.#delivery.event(() => this.emitter.emit('accepted', event));
     if (this.#state !== state && this.#state !== 'ended') this.#status(state, '');
@@ -321,6 +325,7 @@ export class Subscription extends Events<SubscriptionEvents> implements AsyncIte
 
   /** Returns whether anybody heard it, or had heard it before. */
   #emitEnd(): boolean {
+    this.#owner.ended();
     const event = this.#ending;
     this.#ending = undefined;
     return event === undefined || this.emitter.emit('end', event);

@@ -214,8 +214,10 @@ export class SubscriptionTable implements TimerOwner {
         const gap = session.decode(payload.gap, batch, at);
         if (gap === undefined) return true;
         this.each(batch, at, (entry) => {
-          entry.gapDue = false;
-          entry.input.gap(gap);
+          // one about the history says better what was lost of it; any other comes after that
+          if (gap.reason === 'history') entry.gapDue = false;
+          else entry.tellGap();
+          if (!entry.ended) entry.input.gap(gap);
         });
         return true;
       }
@@ -288,7 +290,8 @@ export class SubscriptionTable implements TimerOwner {
     const answer = session.decode(payload.refused, batch, at);
     if (answer === undefined) return true;
     const entry = this.entries.get(answer.request);
-    if (entry === undefined) return false;
+    // an id that was ours: it crossed with our CANCEL; any other is about something that another role sent
+    if (entry === undefined) return answer.request > 0 && answer.request <= this.lastRequest;
     this.remove(entry, false);
     const { message, retryable, position } = answer;
     const more = { retryable, position: position === 0 ? undefined : position };

@@ -58,7 +58,14 @@ function status(dispatcher: Dispatcher): object {
 
 function serviceView({ definition, streams, subscribers, orphans }: Service): object {
   const { from, to, name } = definition;
-  return { from, to, name, streams, subscribers, withoutProvider: orphans.size };
+  const { resendAfter, probeAfter, linger } = definition;
+  const times = { resendAfter: time(resendAfter), probeAfter: time(probeAfter), linger: time(linger) };
+  return { from, to, name, streams, subscribers, withoutProvider: orphans.size, ...times };
+}
+
+/** 0 is how the configuration switches something off (F54). */
+function time(ms: number): string {
+  return ms === 0 ? 'off' : `${ms}ms`;
 }
 
 /** The params as text where they are UTF-8, otherwise as hex. */

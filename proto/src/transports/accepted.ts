@@ -1,14 +1,14 @@
 import { randomInt } from 'node:crypto';
 import { type Event, Router, type SocketOptions } from 'zeromq';
 import type { Link, LinkEvents, Listener } from '../ports.js';
-import { ended, monitorLoop, receiveLoop } from './receive.js';
+import { ended, monitorLoop, plainBytes, receiveLoop } from './receive.js';
 import { type Settings, socketOptions } from './settings.js';
 
 /** After a lost connection: how long until the pipe is surely gone too, and how long until the next report, in ms. */
 const suspectDelayMs = 20;
 const suspectPauseMs = 100;
-/** Between two lines of the log about refused handshakes, in ms. */
-const refusalPauseMs = 1000;
+/** Between two lines of the log of one kind that strangers can cause, in ms. */
+const logPauseMs = 1000;
 
 /**
  * A routing id as a key. Those that our socket chose are a zero byte and a u32; any other was chosen by the client, is
@@ -74,7 +74,7 @@ export class ZmqListener implements Listener {
   readonly #links = new Map<number | string, AcceptedLink>();
   #suspectTimer: NodeJS.Timeout | undefined;
   #suspectAgain = false;
-  #refusalTimer: NodeJS.Timeout | undefined;
+  readonly #logPauses = new Map<string, NodeJS.Timeout>();
   #gone: Promise<unknown> = Promise.resolve();
   #closing: Promise<void> | undefined;
   #release: () => Promise<void> = async () => {};
@@ -123,7 +123,7 @@ export class ZmqListener implements Listener {
 
   async #close(): Promise<void> {
     clearTimeout(this.#suspectTimer);
-    clearTimeout(this.#refusalTimer);
+    for (const pause of this.#logPauses.values()) clearTimeout(pause);
     for (const link of [...this.#links.values()]) link.close();
     this.#socket.close();
     await ended(this.#gone, this.#settings);
@@ -142,7 +142,7 @@ export class ZmqListener implements Listener {
       link = new AcceptedLink(this, id, key);
       this.#links.set(key, link);
     }
-    this.#events.onBatch(link, batch);
+    this.#events.onBatch(link, plainBytes(batch));
     return batch.length;
   }
 
@@ -179,21 +179,23 @@ export class ZmqListener implements Listener {
     if (this.ended) return;
     if (event.type === 'disconnect') this.#suspect();
     else if (event.type.startsWith('handshake:error')) {
-      this.#refused(event);
+      this.#settings.counters.refusedHandshakes++;
+      this.#warn('handshake refused', event);
     } else if (event.type === 'accept:error') {
+      // without a free file descriptor ZeroMQ tries again at once, and again, for as long as somebody waits
       this.#settings.counters.faults++;
-      this.#settings.log.error({ address: this.#address, event }, 'accepting a connection failed');
+      this.#warn('accepting a connection failed', event);
     }
   }
 
   /** Strangers may knock as often as they like: the log has one line per pause, the counter all of them. */
-  #refused(event: Event): void {
-    this.#settings.counters.refusedHandshakes++;
-    if (this.#refusalTimer !== undefined) return;
-    this.#settings.log.warn({ address: this.#address, event }, 'handshake refused');
-    this.#refusalTimer = timer(() => {
-      this.#refusalTimer = undefined;
-    }, refusalPauseMs);
+  #warn(message: string, event: Event): void {
+    if (this.#logPauses.has(message)) return;
+    this.#settings.log.warn({ address: this.#address, event }, message);
+    this.#logPauses.set(
+      message,
+      timer(() => void this.#logPauses.delete(message), logPauseMs),
+    );
   }
 
   /** The event says only that somebody left. Many at once become one report, then one per pause. */

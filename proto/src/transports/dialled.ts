@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Dealer, type Event, type SocketOptions } from 'zeromq';
 import { HANDSHAKE_REFUSED, type Link, type LinkEvents } from '../ports.js';
 import { type Address, formatAddress, hostText, isHostName, isIPv6 } from './address.js';
-import { ended, monitorLoop, type Receiver, receiveLoop } from './receive.js';
+import { ended, monitorLoop, plainBytes, type Receiver, receiveLoop } from './receive.js';
 import { lookUp } from './resolve.js';
 import { type Settings, socketOptions } from './settings.js';
 
@@ -142,7 +142,7 @@ export class DialledLink implements Link {
       this.#settings.counters.droppedFrames++;
       return frames.reduce((sum, frame) => sum + frame.length, 0);
     }
-    this.#events.onBatch(this, batch);
+    this.#events.onBatch(this, plainBytes(batch));
     return batch.length;
   }
 

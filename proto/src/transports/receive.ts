@@ -52,7 +52,7 @@ async function step(socket: Router | Dealer, receiver: Receiver, settings: Setti
       receiver.waiting = true;
       const frames = await socket.receive();
       receiver.waiting = false;
-      if (receiver.ended) return false;
+      if (receiver.ended) break;
       batches++;
       guarded(settings, () => {
         bytes += receiver.take(frames);
@@ -60,13 +60,20 @@ async function step(socket: Router | Dealer, receiver: Receiver, settings: Setti
       full = batches >= settings.stepBatches || bytes >= settings.stepBytes;
     } while (!full && !receiver.ended && socket.readable);
   } catch (error) {
-    if (receiver.ended || socket.closed) return false;
-    settings.counters.faults++;
-    settings.log.error({ error }, 'receiving failed');
-    full = true;
+    if (!receiver.ended && !socket.closed) {
+      settings.counters.faults++;
+      settings.log.error({ error }, 'receiving failed');
+      full = true;
+    }
   }
+  // also when it ended meanwhile: what the step caused waits for its end
   if (batches > 0) guarded(settings, () => receiver.stepEnd());
-  return full;
+  return full && !receiver.ended;
+}
+
+/** Not a Buffer, whose `slice` is no copy: what the core cuts out and writes into must be its own. */
+export function plainBytes(frame: Buffer): Uint8Array {
+  return new Uint8Array(frame.buffer, frame.byteOffset, frame.length);
 }
 
 function guarded(settings: Settings, action: () => void): void {

@@ -88,7 +88,7 @@ test('packages import one way: proto nothing of the others, the SDKs and the dis
     proto: ['protobufjs', 'zeromq'],
     'publisher-sdk': ['@trunkline/proto'],
     'subscriber-sdk': ['@trunkline/proto'],
-    dispatcher: ['@trunkline/proto', '@marcbachmann/cel-js', 'ajv', 'jsonc-parser', 'pino'],
+    dispatcher: ['@trunkline/proto', '@marcbachmann/cel-js', 'ajv', 'better-sqlite3', 'jsonc-parser', 'pino'],
   };
   for (const [folder, allowed] of Object.entries(own)) {
     const files = filesUnder(`${folder}/src`, '.ts');

@@ -1,5 +1,6 @@
 import {
   Connection,
+  headerFault,
   OFFSET,
   readU32,
   type SessionLimits,
@@ -31,7 +32,8 @@ export class Parts {
 
   private constructor(readonly made: DispatcherWorld) {
     made.world.tap = (from, batch) => {
-      for (let at = 0; at < batch.length; at += readU32(batch, at)) {
+      // a batch made to be wrong ends the walk
+      for (let at = 0; headerFault(batch, at, batch.length, 2 ** 31) === undefined; at += readU32(batch, at)) {
         this.wire.push({ from, type: typeName(batch[at + OFFSET.type]!), code: readU32(batch, at + OFFSET.code) });
       }
     };

@@ -17,7 +17,7 @@ test('a second dispatcher on the same ipc path goes with a clear word, the first
     const seen = watch((await world.client()).subscribe(1));
     await flows(seen);
     const second = world.spawnDispatcher();
-    assert.equal((await second.exited).code, 1);
+    assert.equal((await second.ended()).code, 1);
     assert.match(second.stderr, /cannot listen at "ipc:.*d\.sock"/);
     await flows(seen);
     const late = watch((await world.client()).subscribe(1, { params: 'late' }));
@@ -30,7 +30,7 @@ test('a second dispatcher on the same ipc path goes with a clear word, the first
     await flows(seen);
     await flows(late);
     world.dispatcher.signal('SIGTERM');
-    assert.equal((await world.dispatcher.exited).code, 0);
+    assert.equal((await world.dispatcher.ended()).code, 0);
     assert.ok(!existsSync(path), 'the path is free after a stop');
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -45,7 +45,7 @@ test('a TCP port in use: exit 1, with the address', async () => {
   try {
     await using world = await World.start({ listen: [address], services: [{ code: 1 }] }, { running: false });
     const daemon = world.spawnDispatcher();
-    assert.equal((await daemon.exited).code, 1);
+    assert.equal((await daemon.ended()).code, 1);
     assert.match(daemon.stderr, new RegExp(`cannot listen at "${address}"`));
   } finally {
     server.close();
@@ -57,7 +57,7 @@ test('one of two addresses in use: nothing listens at the other', async () => {
   const free = `tcp://127.0.0.1:${await freePort()}`;
   await using second = await World.start({ listen: [free, first.address], services: [] }, { running: false });
   const daemon = second.spawnDispatcher();
-  assert.equal((await daemon.exited).code, 1);
+  assert.equal((await daemon.ended()).code, 1);
   await using third = await World.start({ listen: [free], services: [] });
   assert.equal((await third.status()).streams, 0);
 });

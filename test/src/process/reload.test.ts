@@ -73,7 +73,7 @@ test('a reload that fails leaves the old table whole and says why; a start with 
     const said = JSON.stringify(world.logs('reload: refused, the old table stays').at(-1));
     assert.match(said, says, what);
     const second = world.spawnDispatcher();
-    assert.equal((await second.exited).code, 1, what);
+    assert.equal((await second.ended()).code, 1, what);
     assert.match(second.stderr, says, what);
     world.write(good);
   }

@@ -1,5 +1,6 @@
 // F100: a stop always comes to its end, says what it dropped, and a second signal does not wait for it.
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { until } from '../support/wait.js';
 import { watch } from './fixtures/watch.js';
@@ -15,7 +16,7 @@ test('SIGTERM: peers are told, nothing was dropped, exit 0', async () => {
   client.on('state', (_state, reason) => void reasons.push(reason?.code));
   await flows(watch(client.subscribe(1)));
   world.dispatcher.signal('SIGTERM');
-  assert.deepEqual(await world.dispatcher.exited, ended);
+  assert.deepEqual(await world.dispatcher.ended(), ended);
   await until(() => client.state === 'disconnected', 'the client is told');
   assert.deepEqual(reasons, ['SHUTTING_DOWN']);
   const [report] = world.logs('dispatcher stopped');
@@ -48,7 +49,7 @@ async function stuck(drain: string): Promise<World> {
 test('SIGTERM with a subscriber that takes nothing: the drain time is its bound, and the log says what was dropped', async () => {
   await using world = await stuck('300ms');
   world.dispatcher.signal('SIGTERM');
-  assert.deepEqual(await world.dispatcher.exited, ended);
+  assert.deepEqual(await world.dispatcher.ended(), ended);
   const [report] = world.logs('dispatcher stopped');
   assert.equal(report!.sessions, 1);
   assert.ok(Number(report!.undeliveredBytes) > 0);
@@ -64,7 +65,7 @@ for (const signals of [
     world.dispatcher.signal(signals[0]);
     await world.logged('stopping');
     world.dispatcher.signal(signals[1]);
-    assert.deepEqual(await world.dispatcher.exited, { code: 1, signal: null });
+    assert.deepEqual(await world.dispatcher.ended(), { code: 1, signal: null });
     assert.equal(world.logs('second signal: exiting at once').length, 1);
   });
 }
@@ -79,7 +80,7 @@ test('SIGTERM while a static provider is away, while one comes back, and during 
   // dialling in vain
   await until(async () => (await world.status()).streams === 1, 'the request waits');
   world.dispatcher.signal('SIGTERM');
-  assert.deepEqual(await world.dispatcher.exited, ended);
+  assert.deepEqual(await world.dispatcher.ended(), ended);
   // a provider comes back
   await world.startDispatcher();
   const provider = await world.provider(services, { bind });
@@ -88,7 +89,7 @@ test('SIGTERM while a static provider is away, while one comes back, and during 
   await world.logged('provider down');
   const back = world.provider(services, { bind });
   world.dispatcher.signal('SIGTERM');
-  assert.deepEqual(await world.dispatcher.exited, ended);
+  assert.deepEqual(await world.dispatcher.ended(), ended);
   await back;
   // a reload
   await world.startDispatcher();
@@ -96,7 +97,7 @@ test('SIGTERM while a static provider is away, while one comes back, and during 
   world.write({ ...world.configuration, services: [{ code: 1, providers: [absent, bind], linger: '1s' }] });
   world.dispatcher.signal('SIGHUP');
   world.dispatcher.signal('SIGTERM');
-  assert.deepEqual(await world.dispatcher.exited, ended);
+  assert.deepEqual(await world.dispatcher.ended(), ended);
 });
 
 test('SIGTERM while many clients reconnect and ask for much', async () => {
@@ -111,9 +112,41 @@ test('SIGTERM while many clients reconnect and ask for much', async () => {
   await world.startDispatcher();
   await world.logged('session open', 3);
   world.dispatcher.signal('SIGTERM');
-  assert.deepEqual(await world.dispatcher.exited, ended);
+  assert.deepEqual(await world.dispatcher.ended(), ended);
   const { startedCount } = await provider.counts();
   await until(() => clients.every(({ state }) => state === 'disconnected'), 'the clients are told');
   assert.equal((await provider.counts()).startedCount, startedCount);
   assert.equal((await provider.counts()).active, 0);
+});
+
+/** A dispatcher that is still loading a module; it goes on when the file is there. */
+async function loading() {
+  const world = await World.start({ services: [] }, { running: false });
+  const gate = `${world.folder}/gate`;
+  writeFileSync(
+    `${world.folder}/slow.mjs`,
+    `import { existsSync } from 'node:fs';
+     process.stderr.write('module loads\\n');
+     while (!existsSync(${JSON.stringify(gate)})) await new Promise((resolve) => setTimeout(resolve, 5));
+     export default () => ({ onProbe() {} });`,
+  );
+  world.write({ ...world.configuration, modules: { onProbe: { slow: { path: './slow.mjs' } } } });
+  world.dispatcher = world.spawnDispatcher();
+  await until(() => world.dispatcher.stderr.includes('module loads'), 'the start is under way');
+  return { world, go: () => writeFileSync(gate, '') };
+}
+
+test('a signal during the start counts when that is done', async () => {
+  const { world, go } = await loading();
+  await using _world = world;
+  world.dispatcher.signal('SIGHUP');
+  go();
+  await world.logged('dispatcher started');
+  await world.logged('reload: no change');
+  const other = await loading();
+  await using _other = other.world;
+  other.world.dispatcher.signal('SIGTERM');
+  other.go();
+  assert.deepEqual(await other.world.dispatcher.ended(), ended);
+  assert.equal(other.world.logs('dispatcher stopped').length, 1);
 });

@@ -11,7 +11,7 @@ const ways: Record<string, (subscriber: Child) => Promise<unknown>> = {
   'kill -9': (subscriber) => subscriber.kill(),
   SIGTERM: async (subscriber) => {
     subscriber.signal('SIGTERM');
-    await subscriber.exited;
+    await subscriber.ended();
   },
   'a polite close': (subscriber) => subscriber.call('close'),
   'one unsubscribe after the other': (subscriber) => subscriber.call('unsubscribeMany', 0, COUNT),
@@ -27,15 +27,15 @@ const ways: Record<string, (subscriber: Child) => Promise<unknown>> = {
 
 test('nothing is left of a subscriber, whichever way it went (F10)', async (context) => {
   await using world = await World.start({
-    // no heartbeat can be what tells
+    // neither a heartbeat nor a response can be what tells
     session: { heartbeat: '10m' },
     services: [{ code: 1, limits: { maxStreams: COUNT } }],
   });
-  const provider = await world.provider({ 1: { every: 50 } }, { limits: { heartbeat: 600_000 } });
+  const provider = await world.provider({ 1: {} }, { limits: { heartbeat: 600_000 } });
   let timers = (await world.status()).timers;
   for (const [way, leave] of Object.entries(ways)) {
     await context.test(way, async () => {
-      const subscriber = await world.subscriber();
+      const subscriber = await world.subscriber({ limits: { heartbeat: 600_000 } });
       await subscriber.call('subscribeMany', 1, 0, COUNT);
       await until(async () => (await provider.counts()).active === COUNT, 'the provider serves all');
       assert.equal((await world.status()).streams, COUNT);

@@ -167,7 +167,7 @@ test('a history that was cut off while it was resumed goes on where it was', asy
 });
 
 /** Sees message 5, reconnects, is answered so, and gets message 6; returns what was told since. */
-async function resumed(answer: Answer, gap = false): Promise<string[]> {
+async function resumed(answer: Answer, gap = ''): Promise<string[]> {
   const { client, dispatcher, world, reconnect } = await setUp();
   const lines = record(client.subscribe(100));
   await world.settle();
@@ -175,7 +175,7 @@ async function resumed(answer: Answer, gap = false): Promise<string[]> {
   await world.settle();
   dispatcher.onRequest = (asked) => {
     dispatcher.accept(asked, { line: 1, ...answer });
-    if (gap) dispatcher.gap(1, 3, 6, 8, 'history');
+    if (gap !== '') dispatcher.gap(1, 3, 6, 8, gap);
     dispatcher.respond(1, 6);
   };
   await reconnect();
@@ -187,7 +187,10 @@ test('history that is lost is told, once and before what follows', async () => {
   assert.deepEqual(await resumed({ resumed: true }), ['live', 'message 6']);
   assert.deepEqual(await resumed({ resumed: false }), lost);
   assert.deepEqual(await resumed({ resumed: true, epoch: Uint8Array.of(2) }), lost);
-  assert.deepEqual(await resumed({ resumed: false }, true), ['live', 'gap 3 history', 'message 6']);
+  assert.deepEqual(await resumed({ resumed: false }, 'history'), ['live', 'gap 3 history', 'message 6']);
+  // a gap about something else does not stand for it
+  const both = ['live', 'gap 0 history lost', 'gap 3 overflow', 'message 6'];
+  assert.deepEqual(await resumed({ resumed: false }, 'overflow'), both);
 });
 
 test('lost history is told even if nothing follows', async () => {

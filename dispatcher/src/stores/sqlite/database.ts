@@ -110,12 +110,12 @@ export class StoreDatabase {
     return this.space.usage();
   }
 
-  /** One small step of housekeeping. Returns whether there may be more to do. */
-  tidy(): boolean {
+  /** One small step of housekeeping. Returns whether there may be more to do. `quiet`: nobody waits. */
+  tidy(quiet: boolean): boolean {
     if (this.broken !== undefined) return false;
     try {
       if (this.reclaim() || this.vacuum()) return true;
-      if (this.logged >= this.logBytes / 4) this.checkpoint();
+      if (quiet && this.logged >= this.logBytes / 4) this.checkpoint();
       this.space.hold();
     } catch (error) {
       // a full device: the next commit that needs the room says so
@@ -131,13 +131,6 @@ export class StoreDatabase {
     } finally {
       this.note.close();
     }
-  }
-
-  /** Whether dropped or trimmed chunks still take room. */
-  get untidy(): boolean {
-    if (this.dropped.size > 0) return true;
-    for (const table of this.queues.values()) if (table.leftovers && !table.stuck) return true;
-    return false;
   }
 
   private admit(bytes: number, pieces: number): boolean {

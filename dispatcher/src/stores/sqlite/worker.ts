@@ -5,10 +5,8 @@ import { openingFault, StoreDatabase } from './database.js';
 import { faultOf } from './faults.js';
 import type { Fault, Reply, Request, SqliteOptions } from './messages.js';
 
-/** Quiet time before housekeeping begins, in milliseconds. */
-const QUIET = 20;
-/** Commits between two steps of housekeeping while it is never quiet. */
-const BUSY_COMMITS = 8;
+/** Time between two steps of housekeeping while there are commits, in milliseconds. */
+const STEP_EVERY = 20;
 
 const port = parentPort!;
 const options = workerData as SqliteOptions;
@@ -16,7 +14,8 @@ let database: StoreDatabase | undefined;
 let failures = 0;
 let lastFault: Fault | undefined;
 let commits = 0;
-let quiet: NodeJS.Timeout | undefined;
+let commitsAtStep = 0;
+let next: NodeJS.Timeout | undefined;
 
 function answer(reply: Reply, transfer: ArrayBuffer[] = []): void {
   port.postMessage(reply, transfer);
@@ -33,7 +32,7 @@ function open(id: number): void {
   try {
     database = new StoreDatabase(options);
     answer({ id, value: database.load(options.directory) });
-    whenQuiet();
+    tidyLater();
   } catch (error) {
     const fault = openingFault(error, options.directory);
     try {
@@ -60,7 +59,7 @@ function commit(request: Request & { kind: 'commit' }): void {
   }
   answer({ id, value: undefined });
   database?.afterCommit();
-  if (++commits % BUSY_COMMITS === 0 && database?.untidy) database.tidy();
+  commits++;
 }
 
 function opened(): StoreDatabase {
@@ -77,12 +76,16 @@ function ask(id: number, doing: string, run: () => unknown): void {
   }
 }
 
-/** Housekeeping while nobody asks for anything; each step lets waiting requests go first. */
-function whenQuiet(): void {
-  clearTimeout(quiet);
-  quiet = setTimeout(function step() {
-    if (database?.tidy()) quiet = setTimeout(step, 0);
-  }, QUIET);
+/** Housekeeping in small steps: now and then while there are commits, one after the other while there are none. */
+function tidyLater(): void {
+  next ??= setTimeout(tidy, STEP_EVERY);
+}
+
+function tidy(): void {
+  const quiet = commits === commitsAtStep;
+  commitsAtStep = commits;
+  const more = database?.tidy(quiet) ?? false;
+  next = more || !quiet ? setTimeout(tidy, quiet ? 0 : STEP_EVERY) : undefined;
 }
 
 port.on('message', (request: Request) => {
@@ -92,11 +95,11 @@ port.on('message', (request: Request) => {
   } else if (request.kind === 'usage') ask(request.id, 'looking at the device', () => opened().usage());
   else if (request.kind === 'open') open(request.id);
   else {
-    clearTimeout(quiet);
+    clearTimeout(next);
     ask(request.id, 'closing', () => database?.close());
     database = undefined;
     port.close();
     return;
   }
-  whenQuiet();
+  tidyLater();
 });

@@ -88,7 +88,7 @@ test('rule 3: an unanswered request is sent again with a growing wait, same line
   assert.equal(subscriber.take('ACCEPTED').length, 1);
 });
 
-test('rule 4: a provider has at most requestWindow unanswered requests; one that times out gives its place to others', async () => {
+test('rule 4: a provider has at most requestWindow unanswered requests, also while they are sent again', async () => {
   const world = await DispatcherWorld.start([service(100, { requestWindow: 2, resendAfter: '1s', resendCap: '1s' })]);
   const provider = await world.provider(100);
   const subscriber = await world.peer();
@@ -96,13 +96,34 @@ test('rule 4: a provider has at most requestWindow unanswered requests; one that
   await world.settle();
   const first = provider.take('REQUEST');
   assert.equal(first.length, 2);
+  await world.advance(2401);
+  const again = provider.take('REQUEST');
+  assert.deepEqual(new Set(again.map(({ line }) => line)), new Set(first.map(({ line }) => line)));
   provider.answer(first[0]!);
   await world.settle();
   assert.equal(provider.take('REQUEST').length, 1);
-  await world.advance(1201);
-  const later = provider.take('REQUEST');
-  assert.equal(later.length, 2, 'the two that got no answer made room for the other two');
-  assert.ok(later.every(({ line }) => line !== first[0]!.line && line !== first[1]!.line));
+  subscriber.cancel(2);
+  await world.settle();
+  assert.deepEqual(
+    provider.take().map(({ type }) => type),
+    ['CANCEL', 'REQUEST'],
+    'a request that is withdrawn gives its place to the next',
+  );
+});
+
+test('a request that is larger than its provider takes is refused', async () => {
+  const world = await DispatcherWorld.start([service(100)]);
+  const provider = await world.peer({ maxMessage: 1000 });
+  provider.offer(100);
+  const subscriber = await world.peer();
+  subscriber.request(100, 1, { params: 'x'.repeat(1000) });
+  subscriber.request(100, 2, { params: 'x'.repeat(900) });
+  await world.advance(1);
+  assert.deepEqual(
+    subscriber.take('REFUSED').map(({ fields }) => [fields.request, fields.code]),
+    [[1, 'MESSAGE_TOO_LARGE']],
+  );
+  assert.equal(provider.take('REQUEST').length, 1);
 });
 
 test('rule 5: a silent stream is probed, becomes stale after the misses, is probed on, and lives again', async () => {

@@ -56,6 +56,32 @@ test('a receiver that throws is counted and disturbs nothing', async (t) => {
   assert.equal(zmq.counters.faults, 1);
 });
 
+test('a received batch is no Buffer: what is sliced out of it is a copy', async (t) => {
+  const zmq = transport(t);
+  const server = new Record();
+  const slices: Uint8Array[] = [];
+  const check = (batch: Uint8Array) => {
+    const slice = batch.slice(0, 4);
+    slice.fill(0xee);
+    slices.push(slice);
+    assert.equal(Object.getPrototypeOf(batch), Uint8Array.prototype);
+    assert.notEqual(batch[0], 0xee);
+  };
+  server.handle = (link, batch) => {
+    check(batch);
+    link.send(batch);
+  };
+  const listener = await zmq.listen('tcp://127.0.0.1:0', server);
+  const client = new Record();
+  client.handle = (_link, batch) => check(batch);
+  const link = zmq.dial(listener.address, client);
+  await until(() => client.up, 'the link is up');
+  link.send(numbered(1, 64));
+  link.send(numbered(2, 5000));
+  await until(() => slices.length === 4, 'all were checked, both ways');
+  assert.equal(zmq.counters.faults, 0);
+});
+
 test('received bytes belong to the receiver: kept and written in place, they change nothing else', async (t) => {
   const zmq = transport(t);
   const server = new Record();

@@ -1,0 +1,90 @@
+import { type Configuration, Dispatcher, type Handlers } from '@trunkline/dispatcher';
+import type { Log } from '@trunkline/proto';
+import type { Network } from './network.js';
+import { DISPATCHER, limits, type Scenario } from './scenario.js';
+import { SimProcess, Violation, type World } from './world.js';
+
+export const noHandlers: Handlers = { send: new Map(), return: new Map(), probe: new Map(), application: new Map() };
+
+/** The dispatcher's process, through all its lives. */
+export class SimDispatcher {
+  process: SimProcess | undefined;
+  dispatcher: Dispatcher | undefined;
+
+  constructor(
+    private readonly world: World,
+    private readonly network: Network,
+    private readonly scenario: Scenario,
+    private readonly onStart: () => void,
+  ) {}
+
+  get alive(): boolean {
+    return this.process?.alive === true;
+  }
+
+  start(): void {
+    if (this.alive) return;
+    const { world } = this;
+    world.trace('start dispatcher');
+    const { configuration } = this.scenario;
+    const { receiveWindow } = configuration.session;
+    const process = new SimProcess(world, DISPATCHER, { ...limits, receiveWindow });
+    const transport = this.network.transport(process);
+    this.process = process;
+    this.dispatcher = new Dispatcher({
+      context: process.context,
+      transport,
+      configuration,
+      handlers: noHandlers,
+      log: this.log(),
+    });
+    this.onStart();
+    this.dispatcher.start().catch((error) => world.fail(error));
+  }
+
+  /** Nothing that a dispatcher logs as an error may happen here. */
+  private log(): Log {
+    const { world } = this;
+    const ignore = () => {};
+    return {
+      debug: ignore,
+      info: ignore,
+      warn: ignore,
+      error: (fields, message) => world.fail(new Error(`${message}: ${JSON.stringify(fields)}`)),
+    };
+  }
+
+  crash(): void {
+    if (!this.alive) return;
+    this.world.trace('crash dispatcher');
+    this.process!.kill();
+  }
+
+  /** Stops in an orderly way; `done` when the process has ended. */
+  stop(done: () => void): void {
+    if (!this.alive) return;
+    this.world.trace('stop dispatcher');
+    const process = this.process!;
+    const dispatcher = this.dispatcher!;
+    dispatcher.stop().then(
+      () => {
+        if (!process.alive) return;
+        const { size } = process.timers;
+        const sessions = dispatcher.peers.size;
+        if (size + sessions > 0) {
+          this.world.fail(new Violation('nothing left', '12', `${size} timers and ${sessions} sessions after stop`));
+        }
+        process.kill();
+        done();
+      },
+      (error) => this.world.fail(error),
+    );
+  }
+
+  reload(configuration: Configuration): void {
+    if (!this.alive) return;
+    this.world.trace(`reload ${configuration.services.length} services`);
+    const { dispatcher, process } = this;
+    this.world.later(0, () => dispatcher!.reload(configuration, noHandlers), process);
+  }
+}
