@@ -69,7 +69,6 @@ export class Pacer {
     this.advance();
   }
 
-<<<<<<< Updated upstream
   /** One that waits was closed: where the provider answers nothing, those must not pile up behind it. */
   withdraw(): void {
     this.withdrawn++;
@@ -78,10 +77,7 @@ export class Pacer {
     this.waiting.retain(({ state }) => state !== 'closed');
   }
 
-  /** An upstream was answered, refused, closed or timed out. */
-=======
   /** An upstream was answered, refused or closed. */
->>>>>>> Stashed changes
   leave(upstream: Upstream): void {
     upstream.inFlight = false;
     this.inFlight--;

@@ -1,13 +1,4 @@
-<<<<<<< Updated upstream
-
-import { keyBytes, payload, reportFault, Timer, type TimerOwner, TrunklineError, Type } from '@trunkline/proto';
-
-=======
-
-import { HEADER_BYTES, keyBytes, payload, Timer, type TimerOwner, TrunklineError, Type } from '@trunkline/proto';
-
->>>>>>> Stashed changes
-
+import { HEADER_BYTES, keyBytes, payload, reportFault, Timer, type TimerOwner, TrunklineError, Type } from '@trunkline/proto';
 import type { Core } from './core.js';
 import type { Provider } from './provider.js';
 import type { Stream } from './stream.js';
@@ -74,25 +65,24 @@ export class Upstream implements TimerOwner {
 
   /** The provider's pacer has a place for it. */
   request(): void {
-<<<<<<< Updated upstream
     if (!this.move('requested')) {
       this.leaveWindow();
-=======
-    this.move('requested');
+      return;
+    }
     this.sendRequest();
   }
 
-  private sendRequest(): void 
+  private sendRequest(): void {
     if (!this.fits) {
       // not now: whoever made this upstream does not know it yet
       this.core.context.timers.start(this.timer, 0);
->>>>>>> Stashed changes
       return;
     }
     if (this.sent) this.core.counters.resends++;
     this.send(Type.REQUEST);
     this.sent = true;
     this.core.context.timers.start(this.timer, this.resendDelay());
+  }
 
   private get fits(): boolean {
     const most = this.provider.session?.peerMaxMessage ?? 0;
@@ -100,10 +90,11 @@ export class Upstream implements TimerOwner {
   }
 
   /** The prober has its turn: asks a silent provider, which registers the subscription if it lost it (rule 5). */
-  probe(): void 
+  probe(): void {
     this.misses++;
     this.core.counters.probes++;
     this.send(Type.PROBE);
+  }
 
   private send(type: number): void {
     if (this.core.stopping) return;
@@ -122,10 +113,11 @@ export class Upstream implements TimerOwner {
   }
 
   /** ACCEPTED, a response, a PROBE_REPLY or a PROBE of this generation came. */
-  heard(): void 
+  heard(): void {
     this.lastHeard = this.core.now();
     if (this.misses > 0) this.misses = 0;
     if (this.state !== 'live') this.answered();
+  }
 
   private answered(): void {
     if (!this.move('live')) return;
@@ -148,22 +140,20 @@ export class Upstream implements TimerOwner {
   }
 
   /** The provider OFFERed the code. */
-  offered(): void 
+  offered(): void {
     if (this.state === 'waiting') this.again();
+  }
 
-  private again(): void 
-<<<<<<< Updated upstream
+  private again(): void {
     if (!this.move('queued')) return;
-    this.leaveWindow();
-=======
-    this.move('queued');
->>>>>>> Stashed changes
     this.provider.pacer.add(this);
+  }
 
-  onTimer(): void 
+  onTimer(): void {
     if (this.state === 'requested') this.requestAgain();
     else if (this.state === 'waiting') this.again();
     else if (this.state === 'live' || this.state === 'stale') this.checkSilence();
+  }
 
   private requestAgain(): void {
     if (this.fits) {
@@ -199,14 +189,16 @@ export class Upstream implements TimerOwner {
     if (watched && probeAfter > 0 && !this.timer.active) this.core.context.timers.start(this.timer, probeAfter);
   }
 
-  private get closed(): boolean 
+  private get closed(): boolean {
     return this.state === 'closed';
+  }
 
-  private leaveWindow(): void 
+  private leaveWindow(): void {
     if (this.inFlight) this.provider.pacer.leave(this);
+  }
 
   /** Ends it; with `cancel` the provider is told, if it may know of it (rule 8). */
-  close(cancel: boolean): void 
+  close(cancel: boolean): void {
     if (this.closed || !this.move('closed')) return;
     this.core.context.timers.stop(this.timer);
     this.provider.upstreams.delete(this);
@@ -216,4 +208,5 @@ export class Upstream implements TimerOwner {
       this.provider.session?.send({ type: Type.CANCEL, code: stream.code, line: stream.line, generation });
     }
     this.leaveWindow();
+  }
 }
