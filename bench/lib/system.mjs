@@ -11,7 +11,8 @@
  *       send(body), flush()        for paced sending, flush after each tick; send is false when it was not taken
  *       drained()                  resolves when it would be taken
  *     receive(channel, onMessage)  onMessage(bytes, at): the body begins there; resolves when it is in force
- *     subscribe(first, count)      idle subscriptions to so many channels; resolves when they are in force
+ *     subscribe(first, count, wave)  idle subscriptions to so many channels, `wave` at a time; resolves when they are
+ *                                  in force
  */
 const files = ['trunkline', 'limit', 'nats', 'redis', 'mosquitto', 'rabbitmq'];
 

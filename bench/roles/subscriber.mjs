@@ -18,9 +18,9 @@ export async function open({ url, connections = 1 }) {
 }
 
 /** Idle subscriptions of any system. Returns how long they took, ms. */
-export async function subscribeIdle({ system, url, first, count }) {
+export async function subscribeIdle({ system, url, first, count, wave }) {
   const client = await (await loadSystem(system)).connect(url);
-  return timed(() => client.subscribe(first, count));
+  return timed(() => client.subscribe(first, count, wave));
 }
 
 /**

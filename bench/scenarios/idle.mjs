@@ -6,6 +6,8 @@ import { IDLE } from '../systems/trunkline.mjs';
 const COUNT = 1_000_000;
 const QUICK_COUNT = 100_000;
 const PROCESSES = 4;
+/** Subscriptions of a client that wait for their answers at one time. */
+const WAVE = 1000;
 /** A share of one core that is as good as none. */
 const NO_CPU = 0.01;
 
@@ -20,7 +22,7 @@ async function measure(systemName, { count, settleMs, idleMs }) {
     const share = count / PROCESSES;
     await Promise.all(
       workers.map((worker, index) =>
-        worker.call('subscribeIdle', { system: systemName, url, first: index * share, count: share }),
+        worker.call('subscribeIdle', { system: systemName, url, first: index * share, count: share, wave: WAVE }),
       ),
     );
     const seconds = Number(process.hrtime.bigint() - begin) / 1e9;

@@ -20,7 +20,7 @@ async function trunklineStorm({ distinct }) {
 function natsStorm() {
   return Cast.with('nats', async (cast) => {
     const worker = cast.worker('subscriber');
-    const args = { system: 'nats', url: cast.url, first: 0, count: COUNT };
+    const args = { system: 'nats', url: cast.url, first: 0, count: COUNT, wave: COUNT };
     return { ms: await worker.call('subscribeIdle', args) };
   });
 }

@@ -33,10 +33,11 @@ export default {
         connection.subscribe(`bench.${channel}`, { callback: (_error, message) => onMessage(message.data, 0) });
         await connection.flush();
       },
-      async subscribe(first, count) {
+      async subscribe(first, count, wave) {
         for (let id = first; id < first + count; id++) {
           connection.subscribe(`idle.${id}`, { callback: () => {} });
-          if (id % 1000 === 0) await turn();
+          if ((id + 1 - first) % wave === 0) await connection.flush();
+          else if (id % 1000 === 0) await turn();
         }
         await connection.flush();
       },

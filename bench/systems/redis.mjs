@@ -3,7 +3,6 @@ import { findProgram, freePort, scratch, startServer } from '../lib/processes.mj
 
 /** Published in one pipeline, of which two are under way. */
 const CHUNK_BYTES = 64 * 1024;
-const SUBSCRIBE_AT_ONCE = 1000;
 
 export default {
   name: 'redis',
@@ -37,10 +36,10 @@ export default {
         redis.on('messageBuffer', (_channel, message) => onMessage(message, 0));
         await redis.subscribe(`bench.${channel}`);
       },
-      async subscribe(first, count) {
+      async subscribe(first, count, wave) {
         const redis = new Redis(url);
-        for (let id = first; id < first + count; id += SUBSCRIBE_AT_ONCE) {
-          const length = Math.min(SUBSCRIBE_AT_ONCE, first + count - id);
+        for (let id = first; id < first + count; id += wave) {
+          const length = Math.min(wave, first + count - id);
           await redis.subscribe(...Array.from({ length }, (_, index) => `idle.${id + index}`));
         }
       },

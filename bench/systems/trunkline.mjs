@@ -46,7 +46,7 @@ export default {
     return {
       open: (channel) => link.open(channel),
       receive: (channel, onMessage) => link.receive(channel, onMessage),
-      subscribe: (first, count) => link.subscribe(IDLE, first, count),
+      subscribe: (first, count, wave) => link.subscribe(IDLE, first, count, wave),
     };
   },
 };
@@ -83,14 +83,15 @@ class Link {
     await client.subscribe(channel, {}, handler).accepted();
   }
 
-  async subscribe(code, first, count) {
+  async subscribe(code, first, count, wave) {
     const client = await this.client();
-    const accepted = [];
-    for (let id = first; id < first + count; id++) {
-      accepted.push(client.subscribe(code, { params: { id } }, () => {}).accepted());
-      if (accepted.length % 1000 === 0) await turn();
+    for (let begin = first; begin < first + count; begin += wave) {
+      const accepted = [];
+      for (let id = begin; id < Math.min(begin + wave, first + count); id++) {
+        accepted.push(client.subscribe(code, { params: { id } }, () => {}).accepted());
+      }
+      await Promise.all(accepted);
     }
-    await Promise.all(accepted);
   }
 }
 
