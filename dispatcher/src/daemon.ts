@@ -2,7 +2,7 @@ import { defaultSessionLimits, type SessionContext, TrunklineError } from '@trun
 import { nodeContext } from '@trunkline/proto/connect';
 import { ZmqTransport } from '@trunkline/proto/zmq';
 import { type Logger, pino } from 'pino';
-import { readConfiguration } from './config/index.js';
+import { readConfiguration, readQueueOptions } from './config/index.js';
 import { Dispatcher, type ReloadReport, type StopReport } from './dispatcher.js';
 import type { Handlers } from './handlers.js';
 import { loadHandlers } from './load-handlers.js';
@@ -45,7 +45,8 @@ export class Daemon {
     const { dataDirectory } = configuration;
     const store = dataDirectory === undefined ? {} : { store: new SqliteStore({ directory: dataDirectory }) };
     const date = () => Date.now();
-    dispatcher = new Dispatcher({ context, transport, configuration, handlers, log, date, ...store });
+    const more = { date, readQueueOptions, ...store };
+    dispatcher = new Dispatcher({ context, transport, configuration, handlers, log, ...more });
     try {
       await dispatcher.start();
     } catch (error) {

@@ -24,7 +24,7 @@ import { Peer } from './peer.js';
 import { Provider } from './provider.js';
 import { ProviderMessages, rangesOf } from './provider-messages.js';
 import { compileFor, QueueMessages } from './queue-messages.js';
-import { Queues } from './queues/index.js';
+import { type QueueOptions, Queues } from './queues/index.js';
 import type { Store } from './queues/store.js';
 import { type AppliedChange, Registry } from './registry.js';
 import type { Configuration } from './service.js';
@@ -41,6 +41,8 @@ export interface DispatcherOptions {
   readonly store?: Store;
   /** Milliseconds since 1970, for what outlives the process. */
   readonly date?: () => number;
+  /** Reads the options of a queue that is declared at run time. @throws TrunklineError PARAMS_INVALID */
+  readonly readQueueOptions?: (given: unknown) => QueueOptions;
 }
 
 /** What was still on its way when a stop ran out of time. */
@@ -63,6 +65,7 @@ export class Dispatcher {
   readonly peers = new Map<number, Peer>();
   readonly statics: StaticProviders;
   readonly queues: Queues;
+  readonly readQueueOptions: (given: unknown) => QueueOptions;
   readonly startedAt: number;
   configuration: Configuration;
   private readonly listeners: Listener[] = [];
@@ -90,7 +93,8 @@ export class Dispatcher {
     this.statics = new StaticProviders(this.core, (provider) => this.dial(provider));
     this.registry = new Registry(this.core, configuration.services, handlers, (address) => this.statics.get(address));
     const { clock, timers, flusher } = context;
-    const { store, date = () => 0 } = options;
+    const { store, date = () => 0, readQueueOptions = noOptions } = options;
+    this.readQueueOptions = readQueueOptions;
     const compile = (filter: string) => compileFor(this.core, filter);
     this.queues = new Queues({ clock, timers, flusher, log, store, date, compile });
     this.queueMessages = new QueueMessages(this.core, this.queues, configuration.session.maxSubscriptions);
@@ -372,4 +376,8 @@ export class Dispatcher {
   private async closeListeners(): Promise<void> {
     await Promise.all(this.listeners.splice(0).map((listener) => listener.close()));
   }
+}
+
+function noOptions(): never {
+  throw new TrunklineError('OPTION_INVALID', 'this dispatcher declares no queues at run time');
 }

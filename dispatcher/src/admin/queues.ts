@@ -1,7 +1,4 @@
 import { DataMessage, OFFSET, readU32, readU53, TrunklineError } from '@trunkline/proto';
-import { buildQueueOptions } from '../config/build.js';
-import { queueOptionDefaults, queueOptionNames } from '../config/input.js';
-import { maxCode, maxDuration, maxSize, parseDuration, parseSize } from '../config/units.js';
 import type { Dispatcher } from '../dispatcher.js';
 import type { Group, Queue, QueueEntry } from '../queues/index.js';
 import { storedAt } from '../queues/stored-message.js';
@@ -9,6 +6,7 @@ import { storedAt } from '../queues/stored-message.js';
 type Fields = Readonly<Record<string, unknown>>;
 type Action = (dispatcher: Dispatcher, fields: Fields) => Promise<object>;
 
+const maxCode = 0xffff_ffff;
 /** Most messages of one `peek`. */
 const MAX_PEEK = 1000;
 /** Most bytes of bodies in one answer of `peek`. */
@@ -16,7 +14,7 @@ const PEEK_BYTES = 1024 * 1024;
 
 /** What can be done to queues, by the name in `do`. */
 export const queueActions: Readonly<Record<string, Action>> = {
-  async declareQueue({ queues, registry }, fields) {
+  async declareQueue({ queues, registry, readQueueOptions }, fields) {
     const code = integer(fields, 'code', 1, maxCode);
     const service = registry.service(code);
     if (service !== undefined && service.definition.from === service.definition.to) {
@@ -24,7 +22,8 @@ export const queueActions: Readonly<Record<string, Action>> = {
     }
     const { name = String(code) } = fields;
     if (typeof name !== 'string' || name.length > 128) invalid('name must be a text of at most 128 characters');
-    const queue = await queues.declare({ code, name: name as string, options: queueOptions(fields.options ?? {}) });
+    const options = readQueueOptions(fields.options ?? {});
+    const queue = await queues.declare({ code, name: name as string, options });
     return { code, id: queue.id };
   },
 
@@ -82,33 +81,6 @@ function groupOf(dispatcher: Dispatcher, fields: Fields): Group {
   const queue = queueOf(dispatcher, fields);
   const group = typeof fields.group === 'string' ? queue.groups.get(fields.group) : undefined;
   return group ?? invalid(`group must be one of: ${[...queue.groups.keys()].join(', ') || 'there is none'}`);
-}
-
-/** The same options as in a configuration file. */
-function queueOptions(given: unknown): ReturnType<typeof buildQueueOptions> {
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) return invalid('options must be an object');
-  const options = given as Record<string, unknown>;
-  for (const name of Object.keys(options)) {
-    if (!queueOptionNames.includes(name)) invalid(`${name} is no option of a queue; there are: ${queueOptionNames}`);
-  }
-  const check = (name: string, valid: (value: unknown) => boolean, what: string) => {
-    if (options[name] !== undefined && !valid(options[name])) invalid(`${name} must be ${what}`);
-  };
-  const among = (least: number, most: number) => (value: unknown) =>
-    Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most;
-  check('storage', (value) => value === 'disk' || value === 'memory', '"disk" or "memory"');
-  check('full', (value) => value === 'refuse' || value === 'dropOldest', '"refuse" or "dropOldest"');
-  for (const name of ['maxAge', 'ackTimeout']) {
-    check(name, (value) => (parseDuration(value) ?? Number.NaN) <= maxDuration, 'a duration such as "30s", or "0s"');
-  }
-  for (const name of ['maxBytes', 'maxMessage']) {
-    check(name, (value) => (parseSize(value) ?? Number.NaN) <= maxSize, 'a size such as "64MiB"');
-  }
-  check('maxMessages', among(1, 1_000_000_000), 'an integer from 1');
-  check('maxDeliveries', among(0, 1_000_000), 'an integer from 0');
-  check('deadLetter', among(1, maxCode), 'a service code');
-  const set = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
-  return buildQueueOptions({ ...queueOptionDefaults, ...set });
 }
 
 // ---- what is seen ----

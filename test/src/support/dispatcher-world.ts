@@ -1,4 +1,10 @@
-import { type Configuration, Dispatcher, type Handlers, parseConfiguration } from '@trunkline/dispatcher';
+import {
+  type Configuration,
+  Dispatcher,
+  type Handlers,
+  parseConfiguration,
+  readQueueOptions,
+} from '@trunkline/dispatcher';
 import {
   bodyStart,
   encodeMeta,
@@ -209,7 +215,8 @@ export class DispatcherWorld {
     const { network: transport, configuration, handlers } = this;
     const store = configuration.dataDirectory === undefined ? {} : { store: this.disk.attach() };
     const date = () => this.date;
-    return new Dispatcher({ context, transport, configuration, handlers, log: silentLog, date, ...store });
+    const more = { date, readQueueOptions, ...store };
+    return new Dispatcher({ context, transport, configuration, handlers, log: silentLog, ...more });
   }
 
   static async start(services: object[], more: object = {}, handlers: Handlers = noHandlers): Promise<DispatcherWorld> {

@@ -9,6 +9,7 @@ import {
   checkFiles,
   configurationSchema,
   formatChecks,
+  queueOptionDefaults,
   readConfiguration,
   serviceDefaults,
   sessionDefaults,
@@ -66,14 +67,16 @@ function defaultsIn(node: SchemaNode | undefined): Record<string, unknown> {
 }
 
 test("the schema's defaults are the defaults in code", () => {
-  const { $schema: _, services: __, ...root } = schema.properties ?? {};
+  const { $schema: _, services: __, dataDirectory: ___, ...root } = schema.properties ?? {};
   const spelledOut = defaultsIn({ properties: root });
   const service = defaultsIn(schema.properties?.services?.items);
-  assert.deepEqual(service, { kind: 'live', ...serviceDefaults });
+  const ofQueues = Object.keys(queueOptionDefaults);
+  const live = Object.fromEntries(Object.entries(service).filter(([name]) => !ofQueues.includes(name)));
+  assert.deepEqual(service, { kind: 'live', ...serviceDefaults, ...queueOptionDefaults });
   assert.deepEqual(spelledOut.defaults, serviceDefaults);
   assert.deepEqual(spelledOut.session, sessionDefaults);
   const short = { ...minimal, services: [{ code: 1 }] };
-  assert.deepEqual(parse({ ...short, ...spelledOut, services: [{ code: 1, ...service }] }), parse(short));
+  assert.deepEqual(parse({ ...short, ...spelledOut, services: [{ code: 1, ...live }] }), parse(short));
   assert.deepEqual(parse(short).services[0], {
     from: 1,
     to: 1,
@@ -101,6 +104,7 @@ test('the documentation names every option with its default', () => {
   const { limits, ...options } = serviceDefaults;
   const rows: [string, unknown][] = Object.entries(options);
   for (const [name, value] of Object.entries(limits)) rows.push([`limits.${name}`, value]);
+  rows.push(...Object.entries(queueOptionDefaults));
   for (const [name, value] of Object.entries(sessionDefaults)) rows.push([`session.${name}`, value]);
   for (const [name, value] of rows) {
     const row = `| \`${name}\` | \`${JSON.stringify(value)}\` |`;

@@ -155,8 +155,8 @@ test('resendCap is not below resendAfter, wherever the two come from', () => {
 });
 
 test('params fit into a message', () => {
-  expectLines(linesOfServices({ code: 1, limits: { maxParams: '16MiB' } }), [
-    '$.services[0].limits.maxParams: limits.maxParams (16MiB) is not below session.maxMessage (16MiB)',
+  expectLines(linesOfServices({ code: 1, limits: { maxParams: '64MiB' } }), [
+    '$.services[0].limits.maxParams: limits.maxParams (64MiB) is not below session.maxMessage (64MiB)',
   ]);
   expectLines(linesOf({ ...minimal, session: { maxMessage: '32KiB' }, services: [{ code: 1 }] }), [
     '$.session.maxMessage: limits.maxParams (64KiB) is not below session.maxMessage (32KiB)',
