@@ -85,6 +85,10 @@ export class SimDispatcher {
     if (!this.alive) return;
     this.world.trace(`reload ${configuration.services.length} services`);
     const { dispatcher, process } = this;
-    this.world.later(0, () => dispatcher!.reload(configuration, noHandlers), process);
+    const run = () => {
+      // the next life begins with the table of the scenario
+      if (!dispatcher!.core.stopping) dispatcher!.reload(configuration, noHandlers);
+    };
+    this.world.later(0, run, process);
   }
 }

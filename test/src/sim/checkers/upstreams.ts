@@ -66,7 +66,9 @@ export class Resend extends Checker {
     this.check(wait >= least, () => `${code}: sent again after ${wait} ms, not before ${least}`);
   }
 
-  override dispatcherLook(_dispatcher: Dispatcher, streams: readonly Stream[]): void {
+  override dispatcherLook(dispatcher: Dispatcher, streams: readonly Stream[]): void {
+    // a stopping dispatcher asks providers for nothing
+    if (dispatcher.core.stopping) return;
     for (const { stream, upstream, record } of watchedUpstreams(streams, this.book)) {
       if (upstream.state !== 'requested') continue;
       const most = stream.service.definition.resendCap * 1.2 + SLACK;
