@@ -65,8 +65,8 @@ export class QueueMessages {
       hold.refused(number, count, queue === undefined ? noQueue(code) : NO_NUMBER);
       return;
     }
-    const publisher = queue.publisher(`${hex(peer.session.peer.instance)}-${line}`);
-    queue.publish(publisher, batch, start, end, count, number, hold);
+    const publisher = queue.inlet.publisher(`${hex(peer.session.peer.instance)}-${line}`);
+    queue.inlet.publish(publisher, batch, start, end, count, number, hold);
   }
 
   private confirmations(peer: Peer, code: number, line: number): Confirmations {

@@ -31,7 +31,7 @@ export interface SessionLimits {
 export const defaultSessionLimits: SessionLimits = {
   heartbeat: 2000,
   livenessFactor: 3,
-  maxMessage: 16 * 1024 * 1024,
+  maxMessage: 64 * 1024 * 1024,
   receiveWindow: 4 * 1024 * 1024,
   helloAfter: 250,
   helloCap: 5000,

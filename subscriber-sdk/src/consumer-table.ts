@@ -144,7 +144,8 @@ export class ConsumerTable {
 
   private accepted(session: Session, batch: Uint8Array, at: number): boolean {
     const answer = session.decode(payload.accepted, batch, at);
-    const entry = answer && this.entries.get(answer.request);
+    if (answer === undefined) return true;
+    const entry = this.entries.get(answer.request);
     if (entry === undefined) return false;
     this.context.timers.stop(entry.timer);
     const line = readU32(batch, at + OFFSET.line);
@@ -157,8 +158,9 @@ export class ConsumerTable {
 
   private refused(session: Session, batch: Uint8Array, at: number): boolean {
     const answer = session.decode(payload.refused, batch, at);
-    const entry = answer && this.entries.get(answer.request);
-    if (answer === undefined || entry === undefined) return false;
+    if (answer === undefined) return true;
+    const entry = this.entries.get(answer.request);
+    if (entry === undefined) return false;
     this.remove(entry);
     const { code, message, retryable, position } = answer;
     const more = { retryable, position: position === 0 ? undefined : position };

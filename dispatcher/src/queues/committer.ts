@@ -1,8 +1,9 @@
 import { type Flushable, type Flusher, type Log, Timer, type Timers, TrunklineError } from '@trunkline/proto';
 import type { Group, GroupCut } from './group.js';
+import type { Batch, Budget } from './inlet.js';
 import { MIB } from './options.js';
 import type { Publisher, PublishRefusal } from './publisher.js';
-import type { Batch, Budget, Queue } from './queue.js';
+import type { Queue } from './queue.js';
 import { RecordWriter } from './record-bytes.js';
 import type { Commit, Store } from './store.js';
 
@@ -140,7 +141,7 @@ export class Committer implements Flushable {
   private storeInMemory(queue: Queue): void {
     this.queues.delete(queue);
     for (;;) {
-      const batch = queue.cut({ bytes: COMMIT_BYTES, messages: COMMIT_MESSAGES });
+      const batch = queue.inlet.cut({ bytes: COMMIT_BYTES, messages: COMMIT_MESSAGES });
       if (batch === undefined) break;
       queue.stored(batch);
     }
@@ -198,8 +199,8 @@ export class Committer implements Flushable {
       if (!queue.durable) continue;
       if (budget.bytes <= 0 || budget.messages <= 0) break;
       this.queues.delete(queue);
-      const batch = queue.cut(budget);
-      if (queue.hasPending) more.push(queue);
+      const batch = queue.inlet.cut(budget);
+      if (queue.inlet.hasPending) more.push(queue);
       if (queue.recordDue) this.due.push(queue);
       if (batch === undefined) continue;
       batches.push(batch);
@@ -284,7 +285,7 @@ export class Committer implements Flushable {
       if (this.failed.code !== 'STORE_FULL') this.blocked = true;
       this.failed = undefined;
       // told now, and not when they time out
-      if (refusal !== undefined) for (const queue of this.queues) if (queue.durable) queue.refusePending(refusal);
+      if (refusal !== undefined) for (const queue of this.queues) if (queue.durable) queue.inlet.refuse(refusal);
       this.options.timers.start(this.retry, STORE_AGAIN);
     }
     if (!this.scheduled) {

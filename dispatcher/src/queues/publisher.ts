@@ -53,6 +53,11 @@ export class Publisher {
     readonly id: string,
   ) {}
 
+  /** The highest sequence it is known to have got. */
+  get lastSequence(): number {
+    return this.ranges.reduce((last, { sequence, count }) => Math.max(last, sequence + count - 1), 0);
+  }
+
   get busy(): boolean {
     return this.pending.size > 0;
   }

@@ -2,20 +2,19 @@ import { type Clock, type Log, OFFSET, readU32, readU53, Timer, type Timers, Tru
 import { CachedChunk, ChunkCache, isSound } from './chunk-cache.js';
 import { Group } from './group.js';
 import type { GroupState } from './group-record.js';
+import { type Batch, Inlet } from './inlet.js';
 import { Ledger } from './ledger.js';
 import type { Member, MemberPort } from './member.js';
 import { type GroupStart, type MessageFilter, MIB, type QueueOptions } from './options.js';
-import { type Confirm, Publisher, type PublishRefusal, type Run } from './publisher.js';
+import type { Publisher, PublishRefusal } from './publisher.js';
 import { type Range, Ranges } from './ranges.js';
 import type { Store } from './store.js';
-import { stamp, storedAt } from './stored-message.js';
+import { storedAt } from './stored-message.js';
 
 /** Newest messages of a queue on disk that are kept in memory for readers at its end. */
 const CACHE_BYTES = 8 * MIB;
 /** What is read from the store at once for a reader that is behind. */
 const READ_BYTES = MIB;
-/** Publishers a queue remembers; the one that was idle for longest goes first. */
-export const MAX_PUBLISHERS = 1024;
 const MAX_GROUPS = 10_000;
 const MIN_AGE_CHECK = 50;
 const MAX_AGE_CHECK = 60_000;
@@ -33,6 +32,8 @@ export interface QueueHost {
   queueChanged(queue: Queue): void;
   groupChanged(group: Group, urgent: boolean): void;
   publisherChanged(queue: Queue, publisher: Publisher | undefined, id: string): void;
+  /** Forgets everything that is stored of a queue. */
+  dropMessages(queue: Queue): void;
   /** Takes a message to the dead letter queue. */
   bury(queue: Queue, letter: DeadLetter, done: (buried: boolean) => void): void;
   /** @throws TrunklineError FILTER_INVALID */
@@ -46,19 +47,6 @@ export interface DeadLetter {
   readonly sequence: number;
   readonly count: number;
   readonly reason: string;
-}
-
-/** Messages of one queue in one commit. */
-export interface Batch {
-  readonly queue: Queue;
-  readonly chunk: CachedChunk;
-  readonly runs: readonly Run[];
-}
-
-/** What may still go into a commit. */
-export interface Budget {
-  bytes: number;
-  messages: number;
 }
 
 /** What is stored of a queue beside its messages. */
@@ -83,26 +71,27 @@ export class Queue {
   readonly removed = new Ranges();
   readonly groups = new Map<string, Group>();
   readonly privates = new Set<Group>();
-  readonly publishers = new Map<string, Publisher>();
   published = 0;
   dropped = 0;
   closed = false;
   /** The next commit stores its record, or gives back what is below `floor`. */
   recordDue = false;
   trimDue = false;
+  /** Why nothing can be stored in it: a part of it is damaged. A purge makes it whole again. */
+  damage: string | undefined;
+  readonly inlet: Inlet;
   private readonly ledger = new Ledger();
   private readonly cache: ChunkCache;
-  private pending: Run[] = [];
-  private pendingCount = 0;
-  private pendingBytes = 0;
   private readonly ageTimer = new Timer({ onTimer: () => this.checkAge() });
   private checkingAge = false;
+  private storedFloor = 0;
 
   constructor(
     readonly host: QueueHost,
     readonly id: number,
     public options: QueueOptions,
   ) {
+    this.inlet = new Inlet(this);
     this.cache = new ChunkCache(this.durable ? CACHE_BYTES : Number.POSITIVE_INFINITY);
     this.watchAge();
   }
@@ -153,188 +142,24 @@ export class Queue {
   restore(state: QueueState, stored: { first: number; last: number; bytes: number } | undefined): void {
     this.last = Math.max(state.last, stored?.last ?? 0);
     this.assigned = this.last;
+    this.storedFloor = state.floor;
     this.floor = Math.max(state.floor, stored === undefined ? this.last : stored.first - 1);
     for (const { first, last } of state.removed) this.removed.add(first, last);
     if (this.floor > 0) this.removed.remove(1, this.floor);
     if (stored !== undefined) this.ledger.append(stored.first, stored.last, stored.bytes, stored.last > stored.first);
   }
 
-  // ---- publishing ----
-
-  publisher(id: string): Publisher {
-    let publisher = this.publishers.get(id);
-    if (publisher === undefined) {
-      publisher = new Publisher(id);
-      this.publishers.set(id, publisher);
-      this.forgetPublishers();
-    }
-    return publisher;
+  /** The store says that a part of it cannot be read; the parts around it may. */
+  restoreDamage(last: number, message: string): void {
+    this.damage ??= message;
+    this.floor = this.storedFloor;
+    // its end is known by what its publishers were told
+    for (const publisher of this.inlet.publishers.values()) this.last = Math.max(this.last, publisher.lastSequence);
+    this.last = Math.max(this.last, last);
+    this.assigned = this.last;
   }
 
-  /** Makes a publisher the last one to be forgotten. */
-  publisherUsed(publisher: Publisher): void {
-    if (!this.publishers.delete(publisher.id)) return;
-    this.publishers.set(publisher.id, publisher);
-  }
-
-  private forgetPublishers(): void {
-    if (this.publishers.size <= MAX_PUBLISHERS) return;
-    for (const [id, publisher] of this.publishers) {
-      if (publisher.busy) continue;
-      this.publishers.delete(id);
-      this.host.publisherChanged(this, undefined, id);
-      return;
-    }
-  }
-
-  /**
-   * Messages back to back, with publish numbers from `number` on. The bytes are never written by the caller again.
-   * What was stored before is confirmed as it was then.
-   */
-  publish(
-    publisher: Publisher,
-    buffer: Uint8Array,
-    start: number,
-    end: number,
-    count: number,
-    number: number,
-    confirm: Confirm,
-  ): void {
-    if (number > publisher.last) {
-      this.accept(publisher, buffer, start, end, count, number, confirm);
-      return;
-    }
-    let next = number;
-    let joined: Run | undefined;
-    for (let at = start; at < end; at += readU32(buffer, at)) {
-      const known = next > publisher.last ? undefined : publisher.find(next);
-      if (known === undefined) this.accept(publisher, buffer, at, at + readU32(buffer, at), 1, next, confirm);
-      else if (known === 'forgotten') confirm.refused(next, 1, FORGOTTEN);
-      else if (isRun(known)) {
-        if (known !== joined) known.confirm = both(known.confirm, confirm);
-        joined = known;
-      } else confirm.stored(next, 1, known.sequence);
-      next++;
-    }
-  }
-
-  /** A message of the dispatcher's own. */
-  append(message: Uint8Array, confirm: Confirm): void {
-    this.accept(undefined, message, 0, message.length, 1, 0, confirm);
-  }
-
-  private accept(
-    publisher: Publisher | undefined,
-    buffer: Uint8Array,
-    start: number,
-    end: number,
-    count: number,
-    number: number,
-    confirm: Confirm,
-  ): void {
-    const refusal = this.refusal(end - start, count);
-    if (refusal !== undefined) {
-      if (count === 1) confirm.refused(number, 1, refusal);
-      else this.acceptEach(publisher, buffer, start, end, number, confirm);
-      return;
-    }
-    const run: Run = { publisher, buffer, start, end, number, count, confirm, sequence: 0 };
-    publisher?.added(run);
-    this.pending.push(run);
-    this.pendingCount += count;
-    this.pendingBytes += end - start;
-    this.host.queueChanged(this);
-  }
-
-  /** A part of the run may still fit. */
-  private acceptEach(
-    publisher: Publisher | undefined,
-    buffer: Uint8Array,
-    start: number,
-    end: number,
-    number: number,
-    confirm: Confirm,
-  ): void {
-    let next = number;
-    for (let at = start; at < end; at += readU32(buffer, at)) {
-      this.accept(publisher, buffer, at, at + readU32(buffer, at), 1, next++, confirm);
-    }
-  }
-
-  private refusal(bytes: number, count: number): PublishRefusal | undefined {
-    if (this.closed) return { code: 'UNKNOWN_SERVICE', message: 'the queue was deleted', retryable: false };
-    const { maxMessage, maxMessages, maxBytes, full } = this.options;
-    if (bytes > maxMessage && count === 1) {
-      const message = `the message has ${bytes} bytes, the queue takes at most ${maxMessage}`;
-      return { code: 'MESSAGE_TOO_LARGE', message, retryable: false };
-    }
-    if (this.durable) {
-      const refusal = this.host.refusal();
-      if (refusal !== undefined) return refusal;
-    }
-    // a run with one message that is too large is looked at message by message
-    if (bytes > maxMessage) return QUEUE_FULL;
-    if (full === 'dropOldest') return undefined;
-    const messages = this.depth + this.pendingCount + (this.assigned - this.last) + count;
-    if (maxMessages > 0 && messages > maxMessages) return QUEUE_FULL;
-    if (maxBytes > 0 && this.bytes + this.pendingBytes + bytes > maxBytes) return QUEUE_FULL;
-    return undefined;
-  }
-
-  get hasPending(): boolean {
-    return this.pending.length > 0;
-  }
-
-  /** Takes messages for a commit, as one chunk; a publisher's messages stand together in it. */
-  cut(budget: Budget): Batch | undefined {
-    const taken = this.take(budget);
-    if (taken.length === 0) return undefined;
-    const byPublisher = new Map<Publisher | undefined, Run[]>();
-    let bytes = 0;
-    let count = 0;
-    for (const run of taken) {
-      const runs = byPublisher.get(run.publisher);
-      if (runs === undefined) byPublisher.set(run.publisher, [run]);
-      else runs.push(run);
-      bytes += run.end - run.start;
-      count += run.count;
-    }
-    const chunk = new CachedChunk(this.assigned + 1, this.assigned + count, new Uint8Array(bytes));
-    const time = this.time();
-    const runs = [...byPublisher.values()].flat();
-    let at = 0;
-    let sequence = chunk.first;
-    for (const run of runs) {
-      chunk.bytes.set(run.buffer.subarray(run.start, run.end), at);
-      run.sequence = sequence;
-      sequence = stamp(chunk.bytes, at, at + run.end - run.start, sequence, time);
-      at += run.end - run.start;
-      if (run.publisher === undefined) continue;
-      run.publisher.assigned(run);
-      this.host.publisherChanged(this, run.publisher, run.publisher.id);
-    }
-    this.assigned = chunk.last;
-    return { queue: this, chunk, runs };
-  }
-
-  private take(budget: Budget): Run[] {
-    const { maxBytes } = this.options;
-    // small chunks where the queue is small, so that dropping the oldest does not drop everything
-    let most = maxBytes > 0 ? Math.min(budget.bytes, Math.ceil(maxBytes / 8)) : budget.bytes;
-    let taken = 0;
-    while (taken < this.pending.length) {
-      const run = this.pending[taken]!;
-      const size = run.end - run.start;
-      if (taken > 0 && (size > most || run.count > budget.messages)) break;
-      most -= size;
-      budget.bytes -= size;
-      budget.messages -= run.count;
-      this.pendingBytes -= size;
-      this.pendingCount -= run.count;
-      taken++;
-    }
-    return this.pending.splice(0, taken);
-  }
+  // ---- storing ----
 
   /** A batch is stored. Batches are stored in the order they were cut. */
   stored({ chunk, runs }: Batch): void {
@@ -342,10 +167,7 @@ export class Queue {
     this.published += chunk.last - chunk.first + 1;
     this.ledger.append(chunk.first, chunk.last, chunk.bytes.length);
     this.cache.append(chunk);
-    for (const run of runs) {
-      run.publisher?.settled(run);
-      run.confirm.stored(run.number, run.count, run.sequence);
-    }
+    this.inlet.stored(runs);
     this.enforceBounds();
     for (const group of this.allGroups()) group.pump();
   }
@@ -353,14 +175,7 @@ export class Queue {
   /** Nothing of a batch was stored, nor of any later one. */
   failed({ chunk, runs }: Batch, refusal: PublishRefusal): void {
     this.assigned = Math.min(this.assigned, chunk.first - 1);
-    for (const run of runs) {
-      if (run.publisher !== undefined) {
-        run.publisher.unassigned(run);
-        run.publisher.settled(run);
-        this.host.publisherChanged(this, run.publisher, run.publisher.id);
-      }
-      run.confirm.refused(run.number, run.count, refusal);
-    }
+    this.inlet.failed(runs, refusal);
   }
 
   // ---- groups ----
@@ -566,6 +381,10 @@ export class Queue {
   purge(): number {
     const count = this.depth;
     this.raiseFloor(this.last, 'purged');
+    if (this.damage !== undefined) {
+      this.damage = undefined;
+      this.host.dropMessages(this);
+    }
     this.changed();
     return count;
   }
@@ -618,45 +437,6 @@ export class Queue {
     }
     this.groups.clear();
     this.privates.clear();
-    this.refusePending({ code: 'UNKNOWN_SERVICE', message: reason, retryable: false });
+    this.inlet.refuse({ code: 'UNKNOWN_SERVICE', message: reason, retryable: false });
   }
-
-  /** What waits to be stored is not. */
-  refusePending(refusal: PublishRefusal): void {
-    this.pendingBytes = 0;
-    this.pendingCount = 0;
-    for (const run of this.pending.splice(0)) {
-      run.publisher?.settled(run);
-      run.confirm.refused(run.number, run.count, refusal);
-    }
-  }
-}
-
-const QUEUE_FULL: PublishRefusal = Object.freeze({
-  code: 'QUEUE_FULL',
-  message: 'the queue is at its bound',
-  retryable: true,
-});
-const FORGOTTEN: PublishRefusal = Object.freeze({
-  code: 'REQUEST_INVALID',
-  message: 'the publish number is older than what the queue remembers of the publisher',
-  retryable: false,
-});
-
-/** A message that is sent again while the first one is not stored yet: both get the answer. */
-function both(one: Confirm, other: Confirm): Confirm {
-  return {
-    stored(...told) {
-      one.stored(...told);
-      other.stored(...told);
-    },
-    refused(...told) {
-      one.refused(...told);
-      other.refused(...told);
-    },
-  };
-}
-
-function isRun(known: Run | { readonly sequence: number }): known is Run {
-  return 'confirm' in known;
 }

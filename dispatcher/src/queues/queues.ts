@@ -88,6 +88,10 @@ export class Queues implements QueueHost {
     this.committer.groupChanged(group, urgent);
   }
 
+  dropMessages(queue: Queue): void {
+    this.committer.dropMessages(queue.id);
+  }
+
   publisherChanged(queue: Queue, publisher: Publisher | undefined, id: string): void {
     if (queue.durable) this.committer.publisherChanged(queue, publisher, id);
   }
@@ -112,7 +116,7 @@ export class Queues implements QueueHost {
       deadSequence: sequence,
       deadCount: count,
     });
-    target.append(message, {
+    target.inlet.append(message, {
       stored: () => done(true),
       refused: (_number, _count, { code, message: why }) => {
         this.log.warn({ deadLetter, code, error: why }, 'a message could not be brought to its dead letter queue');
@@ -136,7 +140,9 @@ export class Queues implements QueueHost {
     this.base = Math.max(this.options.date(), this.storedTime(contents) + TIME_MARGIN);
     for (const damage of contents.damages) this.damaged(damage);
     this.restoreQueues(contents);
-    for (const { queue } of this.entries.values()) this.restoreMembers(queue, contents);
+    for (const { queue } of this.entries.values()) this.restorePublishers(queue, contents);
+    this.restoreDamaged(contents);
+    for (const { queue } of this.entries.values()) this.restoreGroups(queue, contents);
     const messages = [...this.entries.values()].reduce((sum, { queue }) => sum + queue.depth, 0);
     this.log.info({ queues: this.entries.size, messages }, 'store open');
   }
@@ -182,22 +188,33 @@ export class Queues implements QueueHost {
     }
   }
 
-  private restoreMembers(queue: Queue, { records }: StoreContents): void {
-    const groups = groupRecord(queue.id, '');
+  /** A queue with a damaged part takes nothing until it is purged; what can be read of it is delivered. */
+  private restoreDamaged({ damages, queues }: StoreContents): void {
+    const whole = new Set(queues.map(({ queue }) => queue));
+    for (const { queue: id, last, message } of damages) {
+      if (id === undefined || whole.has(id)) continue;
+      for (const { queue } of this.entries.values()) if (queue.id === id) queue.restoreDamage(last, message);
+    }
+  }
+
+  private restorePublishers(queue: Queue, { records }: StoreContents): void {
     const publishers = publisherRecord(queue.id, '');
     for (const [key, bytes] of records) {
-      if (key.startsWith(groups)) {
-        const state = this.decoded(key, () => decodeGroup(bytes));
-        if (state === undefined) continue;
-        const { filter, ...rest } = state;
-        const { last } = queue;
-        const position = Math.min(rest.position, last);
-        queue.addGroup(key.slice(groups.length), this.storedFilter(filter), { ...rest, position });
-      } else if (key.startsWith(publishers)) {
-        const id = key.slice(publishers.length);
-        const publisher = this.decoded(key, () => Publisher.decode(id, bytes));
-        if (publisher !== undefined) queue.publishers.set(id, publisher);
-      }
+      if (!key.startsWith(publishers)) continue;
+      const id = key.slice(publishers.length);
+      const publisher = this.decoded(key, () => Publisher.decode(id, bytes));
+      if (publisher !== undefined) queue.inlet.publishers.set(id, publisher);
+    }
+  }
+
+  private restoreGroups(queue: Queue, { records }: StoreContents): void {
+    const groups = groupRecord(queue.id, '');
+    for (const [key, bytes] of records) {
+      const state = key.startsWith(groups) ? this.decoded(key, () => decodeGroup(bytes)) : undefined;
+      if (state === undefined) continue;
+      const { filter, ...rest } = state;
+      const position = Math.min(rest.position, queue.last);
+      queue.addGroup(key.slice(groups.length), this.storedFilter(filter), { ...rest, position });
     }
   }
 
@@ -322,7 +339,7 @@ export class Queues implements QueueHost {
     this.committer.record(queueRecord(id), null);
     if (!queue.durable) return;
     for (const name of groups) this.committer.record(groupRecord(id, name), null);
-    for (const name of queue.publishers.keys()) this.committer.publisherChanged(queue, undefined, name);
+    for (const name of queue.inlet.publishers.keys()) this.committer.publisherChanged(queue, undefined, name);
     this.committer.dropMessages(id);
   }
 

@@ -154,7 +154,7 @@ export class QueueWorld {
       buffer.set(message, at);
       at += message.length;
     }
-    this.queue.publish(this.queue.publisher(id), buffer, 0, buffer.length, bodies.length, number, confirms);
+    this.queue.inlet.publish(this.queue.inlet.publisher(id), buffer, 0, buffer.length, bodies.length, number, confirms);
   }
 
   /** Publishes and waits until it is stored. */

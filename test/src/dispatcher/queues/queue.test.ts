@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Store, StoreContents } from '@trunkline/dispatcher/stores';
 import { Confirms, QueueWorld } from '../../support/queue-world.js';
 
 const bodies = (count: number, from = 1) => Array.from({ length: count }, (_, index) => `m${from + index}`);
@@ -373,4 +374,59 @@ test('declared at run time: survives a restart, can be changed and deleted', asy
   assert.equal(world.queues.entry(77), undefined);
   await assert.rejects(world.queues.delete(4001), { code: 'OPTION_INVALID' });
   assert.equal(world.queues.time() >= world.date, true);
+});
+
+test('a queue with a damaged part gives what can be read and takes nothing until it is purged; others go on', async () => {
+  const world = await QueueWorld.start();
+  for (let round = 0; round < 3; round++) await world.store(...bodies(5));
+  await world.crash();
+  world.queues.committer.close();
+  world.disk.crash();
+  const store: Store = world.disk.attach();
+  const damage = { queue: 1, first: 6, last: 10, message: 'messages 6 to 10 cannot be read' };
+  world.disk.damage(1, 6, 10);
+  const { open } = store;
+  store.open = async (): Promise<StoreContents> => {
+    const contents = await open.call(store);
+    return { ...contents, queues: contents.queues.filter(({ queue }) => queue !== 1), damages: [damage] };
+  };
+  await world.open(store);
+  assert.equal(world.queues.damages.length, 1);
+  const one = world.consume('g', 100);
+  const refused = await world.store('x');
+  assert.deepEqual(
+    [...refused.refusals.values()].map(({ code }) => code),
+    ['STORE_DAMAGED'],
+  );
+  await world.settle();
+  assert.deepEqual(one.sequences, [...numbers(1, 5), ...numbers(11, 15)]);
+  assert.deepEqual(one.lost, [{ count: 5, first: 6, last: 10, reason: 'damaged' }]);
+  world.queue.purge();
+  await world.settle();
+  assert.deepEqual([...(await world.store('y')).sequences.values()], [16]);
+});
+
+test('of a publisher that is not remembered any more nothing is known', async () => {
+  const world = await QueueWorld.start();
+  const confirms = new Confirms();
+  for (let number = 1; number <= 1100; number++) {
+    // two publishers in turn: every message is a range of its own
+    world.publish([`a${number}`], number, confirms, 'a');
+    world.publish([`b${number}`], number, new Confirms(), 'b');
+    if (number % 100 === 0) await world.settle();
+  }
+  await world.settle();
+  const again = new Confirms();
+  world.publish(['a1'], 1, again, 'a');
+  world.publish(['a1100'], 1100, again, 'a');
+  await world.settle();
+  assert.equal(again.sequences.get(1100), confirms.sequences.get(1100));
+  assert.ok(again.refusals.get(1) !== undefined || again.sequences.get(1) === confirms.sequences.get(1));
+  for (let index = 0; index < 1100; index++) {
+    world.publish(['x'], 1, new Confirms(), `many-${index}`);
+    if (index % 100 === 0) await world.settle();
+  }
+  await world.settle();
+  assert.ok(world.queue.inlet.publishers.size <= 1024);
+  assert.ok(world.queue.inlet.publishers.has('many-1099'));
 });
