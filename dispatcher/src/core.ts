@@ -20,6 +20,8 @@ export class Counters {
   unknownLine = 0;
   filterErrors = 0;
   handlerErrors = 0;
+  /** Responses that were to be recorded and that the queue did not take. */
+  unrecorded = 0;
   /** Faults of the dispatcher itself: each ended one session, or did nothing. */
   faults = 0;
   /** Responses told in a GAP instead of delivered. */
@@ -35,6 +37,8 @@ export class Core {
   readonly filters: FilterCompiler;
   /** Nothing is asked of providers any more (F100). */
   stopping = false;
+  /** Takes the responses of a service that is recorded. */
+  record: (stream: Stream, buffer: Uint8Array, start: number, end: number) => void = () => {};
   /** Marks the history of this process: part of every epoch. */
   private readonly life: Uint8Array;
   private generations = 0;

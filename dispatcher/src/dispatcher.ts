@@ -26,6 +26,7 @@ import { ProviderMessages, rangesOf } from './provider-messages.js';
 import { compileFor, QueueMessages } from './queue-messages.js';
 import { type QueueOptions, Queues } from './queues/index.js';
 import type { Store } from './queues/store.js';
+import { Recorder } from './recorder.js';
 import { type AppliedChange, Registry } from './registry.js';
 import type { Configuration } from './service.js';
 import { StaticProviders } from './static-providers.js';
@@ -65,6 +66,7 @@ export class Dispatcher {
   readonly peers = new Map<number, Peer>();
   readonly statics: StaticProviders;
   readonly queues: Queues;
+  private readonly recorder: Recorder;
   readonly readQueueOptions: (given: unknown) => QueueOptions;
   readonly startedAt: number;
   configuration: Configuration;
@@ -98,6 +100,7 @@ export class Dispatcher {
     const compile = (filter: string) => compileFor(this.core, filter);
     this.queues = new Queues({ clock, timers, flusher, log, store, date, compile });
     this.queueMessages = new QueueMessages(this.core, this.queues, configuration.session.maxSubscriptions);
+    this.recorder = new Recorder(this.core, this.registry, this.queues);
     this.subscriptions = new Subscriptions(this.core, this.registry, configuration.session);
     this.providers = new ProviderMessages(this.core);
     this.host = new SessionHost({
@@ -127,6 +130,7 @@ export class Dispatcher {
       throw error;
     }
     this.statics.update(this.configuration.services);
+    this.recorder.update(this.configuration.services);
   }
 
   /** Where it listens, with real ports. */
@@ -316,6 +320,7 @@ export class Dispatcher {
     const applied = this.registry.replace(configuration.services, handlers);
     this.statics.update(configuration.services);
     this.queues.configure(configuration.queues);
+    this.recorder.update(configuration.services);
     return { ...applied, diff };
   }
 
@@ -351,6 +356,7 @@ export class Dispatcher {
     this.host.close();
     this.statics.close();
     // those that linger have nobody whose session could end them
+    this.recorder.close();
     this.registry.close();
     await this.closeListeners();
     await this.queues.close();

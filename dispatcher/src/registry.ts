@@ -21,6 +21,8 @@ export interface AppliedChange {
 /** The services by code, and every stream by (service code, params): rule 1. */
 export class Registry {
   readonly offers = new Offers();
+  /** Hears of every stream that nothing holds any more. */
+  onGone: (stream: Stream) => void = () => {};
   private table: ForwardingTable;
   private readonly services = new Map<string, Service>();
   private readonly streams = new Map<number, Map<string, Stream>>();
@@ -80,6 +82,7 @@ export class Registry {
     byParams.delete(stream.params);
     if (byParams.size === 0) this.streams.delete(stream.code);
     stream.service.streams--;
+    this.onGone(stream);
   }
 
   *allStreams(): Generator<Stream> {

@@ -49,6 +49,15 @@ export interface ServiceDefinition {
   };
   /** Name of one of `modules.onProbe`, or empty. */
   readonly onProbe: string;
+  /** Where the responses are written to; absent: nowhere. */
+  readonly record?: RecordDefinition;
+}
+
+export interface RecordDefinition {
+  /** Service code of a queue. */
+  readonly queue: number;
+  /** Requests that are kept upstream whether or not anybody subscribes. */
+  readonly params: readonly unknown[];
 }
 
 /** A module named in the configuration, by the name its users use. */

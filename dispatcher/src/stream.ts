@@ -44,6 +44,8 @@ export class Stream implements TimerOwner {
   generation = 0;
   messagesOut = 0;
   members = 0;
+  /** Lives on without a subscriber: it is recorded. */
+  pinned = false;
   readonly upstreams: Upstream[] = [];
   kept: Kept | undefined;
   private keep: Keep;
@@ -137,7 +139,7 @@ export class Stream implements TimerOwner {
     this.members--;
     this.service.subscribers--;
     if (lane.members.length === 0) this.closeLane(lane);
-    if (this.members > 0) return;
+    if (this.members > 0 || this.pinned) return;
     const { linger } = this.service.definition;
     if (linger === 0 || this.status === 'pending') {
       this.close();
@@ -166,6 +168,12 @@ export class Stream implements TimerOwner {
   }
 
   onTimer(): void {
+    if (this.members === 0 && !this.pinned) this.close();
+  }
+
+  /** Nobody keeps it without a subscriber any more. */
+  unpin(): void {
+    this.pinned = false;
     if (this.members === 0) this.close();
   }
 
@@ -298,6 +306,7 @@ export class Stream implements TimerOwner {
   receive(buffer: Uint8Array, start: number, end: number, count: number): void {
     for (let at = start; at < end; at += readU32(buffer, at)) writeU53(buffer, at + OFFSET.sequence, ++this.sequence);
     this.kept?.add(buffer, start, end);
+    if (this.service.definition.record !== undefined) this.core.record(this, buffer, start, end);
     const { plain, unfiltered, filtered } = this;
     plain?.deliver(buffer, start, end, count);
     if (unfiltered !== undefined) for (const lane of unfiltered) lane.deliverCopy(buffer, start, end, count);

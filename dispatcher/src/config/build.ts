@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { TrunklineError } from '@trunkline/proto';
 import type { QueueDeclaration, QueueOptions } from '../queues/index.js';
-import type { Configuration, Keep, ModuleReference, ServiceDefinition } from '../service.js';
+import type { Configuration, Keep, ModuleReference, RecordDefinition, ServiceDefinition } from '../service.js';
 import {
   type ConfigurationInput,
   drainDefault,
@@ -12,6 +12,7 @@ import {
   type ModuleInput,
   type QueueOptionsInput,
   queueOptionDefaults,
+  type RecordInput,
   type ServiceInput,
   type ServiceOptions,
   type ServiceOptionsInput,
@@ -86,7 +87,14 @@ function buildService(service: ServiceInput, defaults: ServiceOptionsInput): Ser
       maxParams: bytes(limit('maxParams')),
     },
     onProbe: option('onProbe'),
+    ...(service.record === undefined ? {} : { record: buildRecord(service.record) }),
   };
+}
+
+function buildRecord(record: RecordInput): RecordDefinition {
+  return typeof record === 'number'
+    ? { queue: record, params: [] }
+    : { queue: record.queue, params: record.params ?? [] };
 }
 
 function buildQueue({ code, name, ...input }: ServiceInput): QueueDeclaration {

@@ -60,8 +60,11 @@ export interface QueueOptionsInput {
   maxMessage: SizeInput;
 }
 
+/** The code of a queue, or with the params of requests that are kept alive for it. */
+export type RecordInput = number | { queue: number; params?: unknown[] };
+
 export type ServiceInput = ServiceOptionsInput &
-  Partial<QueueOptionsInput> & { code: number | string; name?: string; kind?: 'live' | 'queue' };
+  Partial<QueueOptionsInput> & { code: number | string; name?: string; kind?: 'live' | 'queue'; record?: RecordInput };
 
 export interface ModuleInput {
   path: string;

@@ -98,6 +98,22 @@ function checkQueues(document: JsonDocument, root: Dictionary, owners: readonly 
       if (Object.hasOwn(options, name)) document.report([...at, name], `an option of ${kind} only`, 'key');
     }
     if (isQueue(owner)) checkQueue(document, root, owner, queues);
+    checkRecord(document, owner, queues);
+  }
+}
+
+function checkRecord(document: JsonDocument, owner: Owner, queues: Set<unknown>): void {
+  const record = own(owner.options, 'record');
+  if (record === undefined) return;
+  const at = [...owner.at, 'record'];
+  if (isQueue(owner)) document.report(at, 'an option of live services only', 'key');
+  const inside = typeof record === 'object';
+  const queue = inside ? own(dictionary(record), 'queue') : record;
+  if (typeof queue === 'number' && !queues.has(queue)) {
+    document.report(inside ? [...at, 'queue'] : at, `no queue has the code ${queue}`);
+  }
+  if (inside && own(dictionary(record), 'params') !== undefined && typeof own(owner.options, 'code') === 'string') {
+    document.report([...at, 'params'], 'which of the codes? Requests are kept for a single code only');
   }
 }
 

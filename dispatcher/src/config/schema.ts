@@ -234,6 +234,32 @@ export const queueOptions: Record<string, Schema> = {
   }),
 };
 
+const recordText = 'the service code of a queue, or {"queue": CODE, "params": [PARAMS, …]}';
+const recordQueue = { title: 'the service code of a queue', type: 'integer', minimum: 1, maximum: maxCode };
+const record: Schema = {
+  title: recordText,
+  description:
+    'Live: responses are written into this queue, too, with originCode and originParams among their attributes.',
+  anyOf: [
+    { ...recordQueue, title: recordText },
+    {
+      title: recordText,
+      type: 'object',
+      additionalProperties: false,
+      required: ['queue'],
+      properties: {
+        queue: { ...recordQueue, description: 'Where responses are written to.' },
+        params: {
+          title: 'a list of params',
+          description: 'Requests that are kept upstream whether or not anybody subscribes; each any JSON value.',
+          type: 'array',
+          items: { description: 'Params of a request.' },
+        },
+      },
+    },
+  ],
+};
+
 const codeText = `a service code from 1 to ${maxCode} (0 is the protocol itself) or a range of codes such as "5000-5999"`;
 const service = object(
   'One service code or a range of them. The narrowest range that holds a code wins.',
@@ -260,6 +286,7 @@ const service = object(
     },
     ...serviceOptions,
     ...queueOptions,
+    record,
   },
   { required: ['code'] },
 );
