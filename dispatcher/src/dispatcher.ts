@@ -313,6 +313,7 @@ export class Dispatcher {
    */
   reload(configuration: Configuration, handlers: Handlers): ReloadReport {
     if (this.core.stopping) throw new TrunklineError('CLOSED', 'the dispatcher is stopping');
+    this.queues.checkConfiguration(configuration.queues);
     const diff = diffConfigurations(this.configuration, configuration);
     this.handlers = handlers;
     const { listen, session } = this.configuration;

@@ -9,6 +9,8 @@ export interface QueueOptions {
   readonly maxBytes?: number | string;
   /** A duration such as `"24h"`; `"0s"`: no bound. */
   readonly maxAge?: string;
+  /** A duration: messages that every group is past stay for so long, for groups that come later. */
+  readonly retain?: string;
   readonly full?: 'dropOldest' | 'refuse';
   /** A duration; `"0s"`: never. */
   readonly ackTimeout?: string;

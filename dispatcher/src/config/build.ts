@@ -110,6 +110,7 @@ export function buildQueueOptions(input: Partial<QueueOptionsInput>): QueueOptio
     maxMessages,
     maxBytes: bytes(options.maxBytes),
     maxAge: milliseconds(options.maxAge),
+    retain: milliseconds(options.retain),
     full: options.full,
     ackTimeout: milliseconds(options.ackTimeout),
     maxDeliveries: options.maxDeliveries,

@@ -53,6 +53,7 @@ export interface QueueOptionsInput {
   maxMessages: number;
   maxBytes: SizeInput;
   maxAge: string;
+  retain: string;
   full: 'dropOldest' | 'refuse';
   ackTimeout: string;
   maxDeliveries: number;
@@ -111,6 +112,7 @@ export const queueOptionDefaults: Readonly<Omit<QueueOptionsInput, 'maxMessages'
   storage: 'disk',
   maxBytes: '256MiB',
   maxAge: '0s',
+  retain: '0s',
   full: 'refuse',
   ackTimeout: '30s',
   maxDeliveries: 0,

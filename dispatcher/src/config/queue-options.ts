@@ -21,7 +21,7 @@ export function readQueueOptions(given: unknown): QueueOptions {
     Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most;
   check('storage', (value) => value === 'disk' || value === 'memory', '"disk" or "memory"');
   check('full', (value) => value === 'refuse' || value === 'dropOldest', '"refuse" or "dropOldest"');
-  for (const name of ['maxAge', 'ackTimeout']) {
+  for (const name of ['maxAge', 'retain', 'ackTimeout']) {
     check(name, (value) => (parseDuration(value) ?? Number.NaN) <= maxDuration, 'a duration such as "30s", or "0s"');
   }
   for (const name of ['maxBytes', 'maxMessage']) {

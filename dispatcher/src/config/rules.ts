@@ -131,7 +131,7 @@ function checkQueue(document: JsonDocument, root: Dictionary, { at, options }: O
   } else if (typeof deadLetter === 'number' && !queues.has(deadLetter)) {
     document.report([...at, 'deadLetter'], `no queue has the code ${deadLetter}`);
   }
-  for (const name of ['maxAge', 'ackTimeout']) checkDuration(document, [...at, name], own(options, name));
+  for (const name of ['maxAge', 'retain', 'ackTimeout']) checkDuration(document, [...at, name], own(options, name));
   for (const name of ['maxBytes', 'maxMessage']) checkSize(document, [...at, name], own(options, name), 1);
 }
 

@@ -203,6 +203,9 @@ export const queueOptions: Record<string, Schema> = {
   maxMessages: count('Queue: most messages it holds; no bound if left out.', billion),
   maxBytes: size('Queue: most bytes it holds.', { default: q.maxBytes }),
   maxAge: durationOrZero('Queue: older messages are dropped. "0s": never.', { default: q.maxAge }),
+  retain: durationOrZero('Queue: messages that every group is past stay for so long, for groups that come later.', {
+    default: q.retain,
+  }),
   full: {
     title: '"refuse" or "dropOldest"',
     description: 'Queue: what happens to a publish over maxMessages or maxBytes.',

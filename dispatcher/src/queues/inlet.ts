@@ -141,10 +141,17 @@ export class Inlet {
     // a run with one message that is too large is looked at message by message
     if (bytes > maxMessage) return QUEUE_FULL;
     if (full === 'dropOldest') return undefined;
+    if (this.fits(bytes, count, maxMessages, maxBytes)) return undefined;
+    // what is only kept for groups to come makes room first
+    queue.release();
+    return this.fits(bytes, count, maxMessages, maxBytes) ? undefined : QUEUE_FULL;
+  }
+
+  private fits(bytes: number, count: number, maxMessages: number, maxBytes: number): boolean {
+    const { queue } = this;
     const messages = queue.depth + this.pendingCount + (queue.assigned - queue.last) + count;
-    if (maxMessages > 0 && messages > maxMessages) return QUEUE_FULL;
-    if (maxBytes > 0 && queue.bytes + this.pendingBytes + bytes > maxBytes) return QUEUE_FULL;
-    return undefined;
+    if (maxMessages > 0 && messages > maxMessages) return false;
+    return maxBytes === 0 || queue.bytes + this.pendingBytes + bytes <= maxBytes;
   }
 
   get hasPending(): boolean {

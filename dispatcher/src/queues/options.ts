@@ -7,6 +7,8 @@ export interface QueueOptions {
   readonly maxMessages: number;
   readonly maxBytes: number;
   readonly maxAge: number;
+  /** Messages that every group is past stay for so long, for groups that come later. */
+  readonly retain: number;
   /** What happens to a publish over `maxMessages` or `maxBytes`. */
   readonly full: 'dropOldest' | 'refuse';
   /** A message that is not acknowledged in this time is delivered again. */
@@ -25,6 +27,7 @@ export const queueDefaults: QueueOptions = {
   maxMessages: 0,
   maxBytes: 256 * MIB,
   maxAge: 0,
+  retain: 0,
   full: 'refuse',
   ackTimeout: 30_000,
   maxDeliveries: 0,

@@ -248,11 +248,22 @@ export class Queue {
 
   /** A group's position went up from `before`: what every group is past is not needed any more. */
   passed(before: number): void {
+    if (before > this.floor || this.options.retain > 0) return;
+    this.release();
+  }
+
+  /** Gives back what every group is past. */
+  release(): void {
+    const least = this.leastPosition();
+    if (least > this.floor) this.raiseFloor(least);
+  }
+
+  private leastPosition(): number {
     // private groups come and go, so what is published while none is there is for the ones with a name
-    if (before > this.floor || this.groups.size === 0) return;
+    if (this.groups.size === 0) return this.floor;
     let least = this.last;
     for (const group of this.allGroups()) least = Math.min(least, group.position);
-    if (least > this.floor) this.raiseFloor(least);
+    return least;
   }
 
   bury(group: Group, sequence: number, reason: string, done: (buried: boolean) => void): void {
@@ -336,9 +347,10 @@ export class Queue {
   }
 
   private watchAge(): void {
-    const { maxAge } = this.options;
-    if (this.closed || maxAge === 0) this.timers.stop(this.ageTimer);
-    else this.timers.start(this.ageTimer, Math.min(MAX_AGE_CHECK, Math.max(MIN_AGE_CHECK, maxAge / 10)));
+    const { maxAge, retain } = this.options;
+    const age = Math.min(maxAge || Number.POSITIVE_INFINITY, retain || Number.POSITIVE_INFINITY);
+    if (this.closed || age === Number.POSITIVE_INFINITY) this.timers.stop(this.ageTimer);
+    else this.timers.start(this.ageTimer, Math.min(MAX_AGE_CHECK, Math.max(MIN_AGE_CHECK, age / 10)));
   }
 
   private async checkAge(): Promise<void> {
@@ -356,17 +368,22 @@ export class Queue {
   /** Drops what is too old in the oldest chunk; returns whether that was all of it. */
   private async dropExpired(): Promise<boolean> {
     const chunk = await this.load(this.floor + 1);
-    const { maxAge } = this.options;
-    if (chunk === undefined || maxAge === 0 || this.closed) return false;
-    const limit = this.time() - maxAge;
-    let sequence = this.floor;
+    const { maxAge, retain } = this.options;
+    if (chunk === undefined || this.closed) return false;
+    const now = this.time();
+    const least = retain > 0 ? this.leastPosition() : this.floor;
+    let upTo = this.floor;
     const { bytes } = chunk;
     for (let at = 0; at < bytes.length; at += readU32(bytes, at)) {
-      if (storedAt(bytes, at) > limit) break;
-      sequence = readU53(bytes, at + OFFSET.sequence);
+      const sequence = readU53(bytes, at + OFFSET.sequence);
+      const age = now - storedAt(bytes, at);
+      if (!(maxAge > 0 && age >= maxAge) && !(sequence <= least && age >= retain)) break;
+      upTo = Math.max(upTo, sequence);
     }
-    this.drop(sequence);
-    return sequence === chunk.last;
+    if (upTo <= this.floor) return false;
+    if (upTo <= least) this.raiseFloor(upTo);
+    else this.drop(upTo);
+    return upTo === chunk.last;
   }
 
   /** When the oldest message was stored, in the queues' time; undefined when there is none. */

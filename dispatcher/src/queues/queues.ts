@@ -253,6 +253,21 @@ export class Queues implements QueueHost {
     for (const entry of this.entries.values()) if (entry.served) yield entry;
   }
 
+  /** @throws TrunklineError OPTION_INVALID: these declarations cannot be applied; nothing was changed */
+  checkConfiguration(declarations: readonly QueueDeclaration[]): void {
+    for (const { code, options } of declarations) {
+      this.check(code, options);
+      const known = this.entries.get(code);
+      if (known?.served) this.checkStorage(known, options);
+    }
+  }
+
+  private checkStorage({ queue, declaration }: QueueEntry, { storage }: QueueOptions): void {
+    if (queue.options.storage === storage) return;
+    const message = `the storage of queue ${declaration.code} cannot be changed: delete it first`;
+    throw new TrunklineError('OPTION_INVALID', message);
+  }
+
   /** Queues as the configuration has them now; those it does not have any more are served no longer. */
   configure(declarations: readonly QueueDeclaration[]): void {
     const wanted = new Set(declarations.map(({ code }) => code));
@@ -293,9 +308,7 @@ export class Queues implements QueueHost {
       }
       return known.queue;
     }
-    if (known?.served) {
-      throw new TrunklineError('OPTION_INVALID', `the storage of queue ${code} cannot be changed: delete it first`);
-    }
+    if (known?.served) this.checkStorage(known, options);
     if (known !== undefined) this.forget(known, 'the queue was declared anew');
     const entry = { queue: new Queue(this, this.nextId++, options), declaration, served: true };
     this.entries.set(code, entry);

@@ -34,6 +34,7 @@ test('queues stand beside the live services, with their defaults', () => {
         maxMessages: 0,
         maxBytes: 1024,
         maxAge: 0,
+        retain: 0,
         full: 'refuse',
         ackTimeout: 30_000,
         maxDeliveries: 0,

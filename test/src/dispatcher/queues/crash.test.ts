@@ -184,6 +184,6 @@ test('whatever happens: confirmed is stored once, acknowledged is done with, eve
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
       await new Check(await QueueWorld.start()).run(steps);
     }),
-    { numRuns: 60 },
+    { numRuns: 400 },
   );
 });

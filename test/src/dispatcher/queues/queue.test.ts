@@ -430,3 +430,23 @@ test('of a publisher that is not remembered any more nothing is known', async ()
   assert.ok(world.queue.inlet.publishers.size <= 1024);
   assert.ok(world.queue.inlet.publishers.has('many-1099'));
 });
+
+test('with retain, what every group is past stays for groups that come later, until there is no room', async () => {
+  const world = await QueueWorld.start({ retain: 10_000, maxMessages: 6 });
+  await world.store('a', 'b', 'c');
+  const one = world.consume('g');
+  await world.settle();
+  await Promise.all([one.ack(1, 3), world.settle()]);
+  assert.equal(world.queue.depth, 3);
+  const late = world.consume('h');
+  await world.settle();
+  assert.deepEqual(late.sequences, [1, 2, 3]);
+  await Promise.all([late.ack(1, 3), world.settle()]);
+  await world.advance(12_000);
+  assert.equal(world.queue.depth, 0);
+  await world.store(...bodies(5));
+  await Promise.all([one.ack(4, 8), late.ack(4, 8), world.settle()]);
+  const confirms = await world.store(...bodies(4));
+  assert.equal(confirms.refusals.size, 0);
+  assert.equal(world.queue.depth, 4);
+});
