@@ -1,7 +1,7 @@
 import type { Core } from './core.js';
 import { ForwardingTable } from './forwarding-table.js';
 import type { Handlers } from './handlers.js';
-import { Offers } from './offers.js';
+import { Offers, type Range } from './offers.js';
 import type { Provider } from './provider.js';
 import { returnHandlers } from './return-handlers/index.js';
 import { sendHandlers } from './send-handlers/index.js';
@@ -97,20 +97,45 @@ export class Registry {
     return count;
   }
 
-  /** A provider came up, or OFFERed more: whoever waits for it gets it. */
+  /** A provider at a static address came up: whoever waits for it gets it. */
   providerUp(provider: Provider): void {
     for (const service of this.services.values()) {
+      if (!service.names(provider)) continue;
       const joins = service.sendHandler.joins === true;
-      const waiting = joins ? this.streamsOf(service) : service.orphans;
-      for (const stream of [...waiting]) {
-        if ((joins || stream.upstreams.length === 0) && service.serves(stream.code, provider)) stream.assign();
+      for (const stream of [...(joins ? this.streamsIn([], [service.definition]) : service.orphans)]) {
+        if (stream.service === service) stream.assign();
       }
     }
-    for (const upstream of [...provider.upstreams]) upstream.offered();
   }
 
-  private *streamsOf(service: Service): Generator<Stream> {
-    for (const stream of this.allStreams()) if (stream.service === service) yield stream;
+  /** A provider OFFERed these: whoever waits for one of them gets it. */
+  offered(provider: Provider, codes: readonly number[], ranges: readonly Range[]): void {
+    for (const stream of [...this.streamsIn(codes, ranges)]) {
+      const { service } = stream;
+      stream.upstreamOf(provider)?.offered();
+      const waits = stream.upstreams.length === 0 || service.sendHandler.joins === true;
+      if (waits && service.serves(stream.code, provider)) stream.assign();
+    }
+  }
+
+  /** A provider WITHDREW these. */
+  withdrawn(provider: Provider, codes: readonly number[], ranges: readonly Range[]): void {
+    for (const stream of [...this.streamsIn(codes, ranges)]) {
+      const upstream = stream.upstreamOf(provider);
+      if (upstream === undefined) continue;
+      // a static provider stays the one to ask, and may offer the code again; another offer of a dynamic one goes on
+      if (!stream.service.serves(stream.code, provider)) stream.upstreamLost(upstream, 'provider withdrew');
+      else if (provider.address !== undefined) upstream.notProvided();
+    }
+  }
+
+  private *streamsIn(codes: readonly number[], ranges: readonly Range[]): Generator<Stream> {
+    const named = new Set(codes);
+    for (const code of named) yield* this.streams.get(code)?.values() ?? [];
+    if (ranges.length === 0) return;
+    for (const [code, byParams] of this.streams) {
+      if (!named.has(code) && ranges.some(({ from, to }) => code >= from && code <= to)) yield* byParams.values();
+    }
   }
 
   /** Applies a new table as a whole. Streams whose service did not change see nothing. */

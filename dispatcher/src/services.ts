@@ -63,8 +63,12 @@ export class Service {
 
   /** Whether the provider may serve the code at all, up or not. */
   serves(code: number, provider: Provider): boolean {
-    const all = this.definition.providers === 'dynamic' ? this.offers.of(code) : this.statics;
-    return all.includes(provider);
+    return this.definition.providers === 'dynamic' ? this.offers.has(provider, code) : this.statics.includes(provider);
+  }
+
+  /** Whether the table names the provider for this service. */
+  names(provider: Provider): boolean {
+    return this.statics.includes(provider);
   }
 
   hasOther(stream: Stream, provider: Provider): boolean {
