@@ -16,7 +16,7 @@ export class Member implements LaneMember {
   /** Where it stands in its lane's list. */
   index = -1;
   /** Requests that are not answered yet, with where they want to start. */
-  pending: { request: number; start: payload.Start }[] | undefined;
+  pending: Map<number, payload.Start> | undefined;
   /** The session cancelled it: nothing of it is sent any more. */
   left = false;
   /**
@@ -50,8 +50,7 @@ export class Member implements LaneMember {
   removeRequest(request: number): boolean {
     if (this.first === request) this.first = 0;
     else this.others?.delete(request);
-    this.pending = this.pending?.filter((each) => each.request !== request);
-    if (this.pending?.length === 0) this.pending = undefined;
+    if (this.pending?.delete(request) && this.pending.size === 0) this.pending = undefined;
     return this.requestCount > 0;
   }
 
@@ -66,7 +65,7 @@ export class Member implements LaneMember {
 
   /** Whether any of its requests was answered, so that the lane's messages mean something to the session. */
   get answered(): boolean {
-    return this.requestCount > (this.pending?.length ?? 0);
+    return this.requestCount > (this.pending?.size ?? 0);
   }
 
   get load(): number {

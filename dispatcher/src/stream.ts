@@ -215,7 +215,7 @@ export class Stream implements TimerOwner {
     for (const member of [...this.allMembers()]) {
       const { pending } = member;
       member.pending = undefined;
-      for (const { request, start } of pending ?? []) this.answer(member, request, start);
+      for (const [request, start] of pending ?? []) this.answer(member, request, start);
     }
   }
 

@@ -14,6 +14,10 @@ export interface SubscriptionLimits {
   readonly maxSubscriptions: number;
 }
 
+/** Longest epoch, bytes, and name of a group, characters, of a REQUEST: they are kept. */
+const MAX_EPOCH = 64;
+const MAX_GROUP = 256;
+
 /** REQUEST and CANCEL of subscribers. */
 export class Subscriptions {
   constructor(
@@ -45,6 +49,9 @@ export class Subscriptions {
   private subscribe(peer: Peer, code: number, fields: payload.Request): void {
     const { request, start } = fields;
     if (request === 0) throw new TrunklineError('REQUEST_INVALID', 'a request id must not be 0');
+    if (start.epoch.length > MAX_EPOCH) throw new TrunklineError('REQUEST_INVALID', 'no epoch is that long');
+    if (fields.group.length > MAX_GROUP)
+      throw new TrunklineError('REQUEST_INVALID', 'the name of the group is too long');
     const known = peer.requests.get(request);
     if (known !== undefined) {
       this.repeat(known, code, fields);
@@ -56,9 +63,9 @@ export class Subscriptions {
     const options = this.laneOptions(service, fields);
     const member = this.enter(peer, service, code, fields, options, overflow);
     if (member.lane.stream.status === 'pending') {
-      member.pending ??= [];
+      member.pending ??= new Map();
       // the payload is a view of a batch that will not stay
-      member.pending.push({ request, start: { ...start, epoch: start.epoch.slice() } });
+      member.pending.set(request, { ...start, epoch: start.epoch.slice() });
     } else {
       member.lane.stream.answer(member, request, start);
     }
@@ -70,7 +77,7 @@ export class Subscriptions {
     if (stream.code !== code || stream.params !== paramsKey(params)) {
       throw new TrunklineError('REQUEST_INVALID', `request id ${request} is in use`);
     }
-    if (member.pending?.some((each) => each.request === request)) return;
+    if (member.pending?.has(request)) return;
     stream.answer(member, request, { from: payload.StartFrom.LIVE, sequence: 0, epoch: new Uint8Array(0) });
   }
 

@@ -1,4 +1,13 @@
-import { HEADER_BYTES, keyBytes, payload, reportFault, Timer, type TimerOwner, TrunklineError, Type } from '@trunkline/proto';
+import {
+  HEADER_BYTES,
+  keyBytes,
+  payload,
+  reportFault,
+  Timer,
+  type TimerOwner,
+  TrunklineError,
+  Type,
+} from '@trunkline/proto';
 import type { Core } from './core.js';
 import type { Provider } from './provider.js';
 import type { Stream } from './stream.js';
