@@ -47,6 +47,7 @@ export class Stream implements TimerOwner {
   readonly upstreams: Upstream[] = [];
   kept: Kept | undefined;
   private keep: Keep;
+  private maxKept: number;
   private sendHandler: SendHandler;
   private readonly birth: number;
   /** The lane without filter and with the plain return handler: it has the stream's line id. */
@@ -69,7 +70,8 @@ export class Stream implements TimerOwner {
     this.line = core.lines.allocate(this);
     this.birth = core.nextGeneration();
     this.keep = service.definition.keep;
-    this.kept = createKept(this.keep, 0);
+    this.maxKept = service.definition.limits.maxKept;
+    this.kept = createKept(this.keep, this.maxKept, 0);
     this.sendHandler = service.sendHandler;
   }
 
@@ -267,11 +269,12 @@ export class Stream implements TimerOwner {
       service.streams++;
       service.subscribers += this.members;
     }
-    const keep = service.definition.keep;
-    if (!sameKeep(keep, this.keep)) {
+    const { keep, limits } = service.definition;
+    if (!sameKeep(keep, this.keep) || limits.maxKept !== this.maxKept) {
       this.keep = keep;
+      this.maxKept = limits.maxKept;
       // what came before is kept no longer: a reader that resumes there has to be told
-      this.kept = createKept(keep, this.sequence);
+      this.kept = createKept(keep, this.maxKept, this.sequence);
     }
     this.adoptSendHandler();
     const outdated = this.upstreams.filter((upstream) => !service.serves(this.code, upstream.provider));

@@ -93,6 +93,9 @@ const limits = object('Bounds of one service; a request over one of them is REFU
   }),
   maxSubscribers: count('Most subscribers of the service at a time.', billion, { default: d.limits.maxSubscribers }),
   maxParams: size('Most bytes of params in a request; less than session.maxMessage.', { default: d.limits.maxParams }),
+  maxKept: size('Most bytes that one stream keeps for late joiners; over it the oldest are dropped.', {
+    default: d.limits.maxKept,
+  }),
 });
 
 const kept = { title: 'a whole number from 1 to 1000000', type: 'integer', minimum: 1, maximum: 1_000_000 };

@@ -90,7 +90,7 @@ test("the schema's defaults are the defaults in code", () => {
     linger: 0,
     keep: { mode: 'none' },
     latestRate: 10,
-    limits: { maxStreams: 100_000, maxSubscribers: 1_000_000, maxParams: 65_536 },
+    limits: { maxStreams: 100_000, maxSubscribers: 1_000_000, maxParams: 65_536, maxKept: 16 * 2 ** 20 },
     onProbe: '',
   });
 });
