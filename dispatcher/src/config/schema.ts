@@ -261,7 +261,7 @@ const session = object('Sessions of all peers, subscribers as well as providers.
   maxSubscriptions: count('Most subscriptions of one session at a time.', billion, { default: s.maxSubscriptions }),
 });
 
-/** JSON Schema of a configuration file; `config/trunkline.schema.json` is this object. */
+/** JSON Schema of a configuration file; `config/schema/trunkline.schema.json` is this object. */
 export const configurationSchema: Schema = {
   $schema: 'http://json-schema.org/draft-07/schema#',
   ...object(

@@ -26,7 +26,7 @@ interface SchemaNode {
   items?: SchemaNode;
 }
 
-const schema = JSON.parse(new TextDecoder().decode(shippedBytes('trunkline.schema.json'))) as SchemaNode;
+const schema = JSON.parse(new TextDecoder().decode(shippedBytes('schema/trunkline.schema.json'))) as SchemaNode;
 
 function folder(context: TestContext): string {
   const path = mkdtempSync(join(tmpdir(), 'trunkline-config-'));
@@ -34,7 +34,7 @@ function folder(context: TestContext): string {
   return path;
 }
 
-test('the published schema is the one that is checked (node config/write-schema.mjs writes it)', () => {
+test('the published schema is the one that is checked (node config/schema/write.mjs writes it)', () => {
   assert.deepEqual(schema, JSON.parse(JSON.stringify(configurationSchema)));
 });
 
@@ -126,7 +126,7 @@ test('defaults apply where a service says nothing, limits one by one', () => {
 });
 
 test('every shipped configuration loads', async () => {
-  const names = readdirSync(configFolder).filter((name) => name.endsWith('.json') && !name.endsWith('.schema.json'));
+  const names = readdirSync(configFolder).filter((name) => name.endsWith('.json'));
   assert.deepEqual(names.sort(), ['demo.json', 'example-full.json', 'example-static.json']);
   for (const name of names) {
     const { configuration } = await readConfiguration(fileURLToPath(new URL(name, configFolder)));
