@@ -1,4 +1,4 @@
-import { OFFSET, readU32, Timer, type TimerOwner, writeU32 } from '@trunkline/proto';
+import { OFFSET, readU32, Timer, type TimerOwner, TrunklineError, writeU32 } from '@trunkline/proto';
 import type { Filter } from './filters/index.js';
 import type { LaneDelivery, LaneView, ReturnHandler, ReturnOptions } from './handlers.js';
 import type { Member } from './member.js';
@@ -36,6 +36,7 @@ export class Lane implements LaneView, TimerOwner {
   private readonly delivery: LaneDelivery | undefined;
   private index: Map<Peer, Member> | undefined;
   private timer: Timer | undefined;
+  private closed = false;
   /** Offsets of the messages of the current run that the filter let pass. */
   private readonly hits: number[] = [];
   private hitBytes = 0;
@@ -48,7 +49,15 @@ export class Lane implements LaneView, TimerOwner {
     readonly options: LaneOptions,
     handler: ReturnHandler | undefined,
   ) {
-    this.delivery = handler && stream.core.guard('return handler', () => handler.open(this, options), undefined);
+    this.delivery = handler && this.open(handler);
+  }
+
+  /** @throws TrunklineError HANDLER_FAILED: without its handler the lane would send everything to everybody */
+  private open(handler: ReturnHandler): LaneDelivery {
+    const { core } = this.stream;
+    const delivery = core.guard('return handler', () => handler.open(this, this.options), undefined);
+    if (typeof delivery?.deliver === 'function') return delivery;
+    throw new TrunklineError('HANDLER_FAILED', `the return handler ${this.options.returnHandler} failed`);
   }
 
   // ---- members ----
@@ -83,6 +92,7 @@ export class Lane implements LaneView, TimerOwner {
   }
 
   close(): void {
+    this.closed = true;
     if (this.timer !== undefined) this.stream.core.context.timers.stop(this.timer);
   }
 
@@ -138,6 +148,7 @@ export class Lane implements LaneView, TimerOwner {
   }
 
   wake(delay: number): void {
+    if (this.closed) return;
     this.timer ??= new Timer(this);
     this.stream.core.context.timers.start(this.timer, delay);
   }

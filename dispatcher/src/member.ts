@@ -73,6 +73,8 @@ export class Member implements LaneMember {
   }
 
   send(buffer: Uint8Array, start: number, end: number, count: number): void {
+    // a return handler may hold on to those who left
+    if (this.index < 0) return;
     if (this.joined > 0 && readU53(buffer, start + OFFSET.sequence) <= this.joined) {
       this.sendNewer(buffer, start, end);
       return;

@@ -1,5 +1,5 @@
 import type { Core } from './core.js';
-import type { Handlers, ProbeListener, ProviderView, ReturnHandler, SendHandler } from './handlers.js';
+import type { Handlers, ProbeListener, ProviderView, RequestView, ReturnHandler, SendHandler } from './handlers.js';
 import type { Offers } from './offers.js';
 import type { Provider } from './provider.js';
 import { returnHandlers } from './return-handlers/index.js';
@@ -76,12 +76,12 @@ export class Service {
   }
 
   /** The provider(s) a request goes to; a handler that fails or answers nonsense chooses the first. */
-  choose(stream: Stream, without?: Provider): readonly Provider[] {
-    let up = this.candidates(stream.code, without);
-    if (up.length === 0 && without !== undefined) up = this.candidates(stream.code);
+  choose(request: RequestView, without?: Provider): readonly Provider[] {
+    let up = this.candidates(request.code, without);
+    if (up.length === 0 && without !== undefined) up = this.candidates(request.code);
     if (up.length === 0) return up;
     const views: readonly ProviderView[] = up;
-    const chosen = this.core.guard('send handler', () => this.sendHandler.choose(stream, views), views.slice(0, 1));
+    const chosen = this.core.guard('send handler', () => this.sendHandler.choose(request, views), views.slice(0, 1));
     const valid = up.filter((provider) => Array.isArray(chosen) && chosen.includes(provider));
     return valid.length > 0 ? valid : up.slice(0, 1);
   }

@@ -11,7 +11,7 @@ import {
 } from '@trunkline/proto';
 import type { Core } from './core.js';
 import { FilterIndex } from './filters/index.js';
-import type { SendHandler } from './handlers.js';
+import type { ReturnHandler, SendHandler } from './handlers.js';
 import { createKept, type Kept } from './kept.js';
 import { Lane, type LaneOptions, laneKey } from './lane.js';
 import type { Member } from './member.js';
@@ -55,7 +55,7 @@ export class Stream implements TimerOwner {
   private lanes: Map<string, Lane> | undefined;
   private filtered: FilterIndex<Lane> | undefined;
   /** Lanes without a filter, but with a line id of their own. */
-  private unfiltered: Lane[] | undefined;
+  private unfiltered: Set<Lane> | undefined;
   private lingerTimer: Timer | undefined;
 
   constructor(
@@ -86,7 +86,10 @@ export class Stream implements TimerOwner {
     return isPlain(options) ? this.plain : this.lanes?.get(laneKey(options));
   }
 
-  /** The lane for these options, made if need be. Takes over the filter; a second one for the same lane is given back. */
+  /**
+   * The lane for these options, made if need be. Takes over the filter; a second one for the same lane is given back.
+   * @throws TrunklineError HANDLER_FAILED: the return handler does not open it; the filter is given back
+   */
   lane(options: LaneOptions): Lane {
     if (isPlain(options)) {
       this.plain ??= new Lane(this, this.line, '', options, undefined);
@@ -100,16 +103,27 @@ export class Stream implements TimerOwner {
       return existing;
     }
     const handler = options.returnHandler === BROADCAST ? undefined : this.service.returnHandler(options.returnHandler);
-    const lane = new Lane(this, this.core.lines.allocate(this), key, options, handler);
+    const lane = this.openLane(key, options, handler);
     this.lanes.set(key, lane);
     if (options.filter === undefined) {
-      this.unfiltered ??= [];
-      this.unfiltered.push(lane);
+      this.unfiltered ??= new Set();
+      this.unfiltered.add(lane);
     } else {
       this.filtered ??= new FilterIndex();
       this.filtered.add(options.filter, lane);
     }
     return lane;
+  }
+
+  private openLane(key: string, options: LaneOptions, handler: ReturnHandler | undefined): Lane {
+    const line = this.core.lines.allocate(this);
+    try {
+      return new Lane(this, line, key, options, handler);
+    } catch (error) {
+      this.core.lines.release(line);
+      if (options.filter) this.core.filters.release(options.filter);
+      throw error;
+    }
   }
 
   get laneCount(): number {
@@ -159,7 +173,7 @@ export class Stream implements TimerOwner {
     this.core.lines.release(lane.line);
     const { filter } = lane.options;
     if (filter === undefined) {
-      this.unfiltered!.splice(this.unfiltered!.indexOf(lane), 1);
+      this.unfiltered!.delete(lane);
     } else {
       this.filtered!.remove(filter, lane);
       if (this.filtered!.size === 0) this.filtered = undefined;

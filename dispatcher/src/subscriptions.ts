@@ -1,7 +1,7 @@
 import { OFFSET, paramsKey, payload, readU32, type Session, TrunklineError } from '@trunkline/proto';
 import type { Core } from './core.js';
 import type { Filter } from './filters/index.js';
-import type { LaneOptions } from './lane.js';
+import type { Lane, LaneOptions } from './lane.js';
 import { Member } from './member.js';
 import type { Peer } from './peer.js';
 import type { Registry } from './registry.js';
@@ -146,7 +146,7 @@ export class Subscriptions {
       const message = `the session is in the group ${options.group} with overflow ${other.overflow}`;
       throw new TrunklineError('OVERFLOW_NOT_ALLOWED', message);
     }
-    const lane = stream.lane(clash ? { ...options, variant: overflow } : options);
+    const lane = this.lane(stream, clash ? { ...options, variant: overflow } : options);
     const existing = lane.find(peer);
     if (existing !== undefined) {
       existing.addRequest(fields.request);
@@ -160,9 +160,19 @@ export class Subscriptions {
     return member;
   }
 
+  private lane(stream: Stream, options: LaneOptions): Lane {
+    try {
+      return stream.lane(options);
+    } catch (error) {
+      // opened for this request alone
+      if (stream.members === 0 && stream.upstreams.length === 0) stream.close();
+      throw error;
+    }
+  }
+
   private stream(service: Service, code: number, params: string, options: LaneOptions): Stream {
     const existing = this.registry.find(code, params);
-    if (existing !== undefined) return existing;
+    if (existing !== undefined && !this.core.lines.full) return existing;
     if (service.streams >= service.definition.limits.maxStreams || this.core.lines.full) {
       if (options.filter) this.core.filters.release(options.filter);
       throw new TrunklineError('LIMIT_EXCEEDED', `service ${service.definition.name} has too many streams`, {
