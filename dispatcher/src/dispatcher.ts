@@ -161,7 +161,11 @@ export class Dispatcher {
       },
       onCredit: (session) => (session.owner as Peer).outbox.drain(),
       onRefused: (error) => log.error({ provider: provider.label, error: error.message }, 'provider refuses us'),
-      onLost: (reason) => {
+      onLost: (reason, final) => {
+        if (final && !this.core.stopping) {
+          // such a BYE is obeyed: the next reload asks again
+          log.warn({ provider: provider.label, reason: reason.message }, 'provider is not dialled any more');
+        }
         if (provider.session !== undefined) this.closed(provider.session, reason);
       },
     });

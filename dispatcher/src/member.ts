@@ -69,7 +69,9 @@ export class Member implements LaneMember {
   }
 
   get load(): number {
-    return this.peer.session.outstanding + this.peer.outbox.bytes;
+    const { session, outbox } = this.peer;
+    // one that takes nothing any more must not look idle
+    return outbox.doomed ? Number.POSITIVE_INFINITY : session.outstanding + outbox.bytes;
   }
 
   send(buffer: Uint8Array, start: number, end: number, count: number): void {

@@ -41,7 +41,7 @@ export class Outbox {
   /** Of `bytes`: responses of members with overflow `block` that hold no provider back. */
   private unheld = 0;
   /** The session is about to be ended because it fell behind: nothing is taken any more. */
-  private doomed = false;
+  doomed = false;
   private entries: Entry[] = [];
   private head = 0;
   /** Dead entries from `head` on. */

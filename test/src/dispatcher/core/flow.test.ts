@@ -292,3 +292,30 @@ test('a subscriber that leaves all its lines with a full outbox gives everything
   assert.deepEqual(made.leftovers(), nothing);
   assert.equal(provider.session.outstanding < 16 * KIB, true, 'the provider has its credit back');
 });
+
+test('group: a member that is about to be ended because it fell behind gets no share any more', async () => {
+  const made = await DispatcherWorld.start(
+    [{ code: 100, providers: 'dynamic', overflow: ['disconnect', 'dropOldest'], returnHandlers: ['group'] }],
+    { session: { outbox: '1KiB' } },
+  );
+  const provider = await made.provider(100);
+  const slow = await made.peer({ receiveWindow: 1 * KIB });
+  slow.consuming = false;
+  slow.request(100, 1, { group: 'g', overflow: 'disconnect' });
+  await made.settle();
+  const [request] = provider.take('REQUEST');
+  provider.respond(request!, 'x'.repeat(2 * KIB));
+  await made.settle();
+  const steady = await made.peer({ receiveWindow: 16 * KIB });
+  steady.consuming = false;
+  steady.request(100, 1, { group: 'g', overflow: 'dropOldest' });
+  await made.settle();
+  provider.respond(request!, 'x'.repeat(10 * KIB));
+  await made.settle();
+  assert.equal(steady.take('RESPONSE').length, 1);
+  for (let n = 1; n <= 10; n++) provider.respond(request!, `${n}`.padEnd(300, '.'));
+  await made.settle();
+  assert.equal(slow.closed, 'SLOW_CONSUMER');
+  // three waited for the slow one and went with it, as did the fourth, which was too much
+  assert.deepEqual(numbers(steady.take()), range(5, 10));
+});

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { payload, SessionHost, Type } from '@trunkline/proto';
-import { DispatcherWorld, type RawPeer } from '../../support/dispatcher-world.js';
+import { payload, SessionHost, TrunklineError, Type } from '@trunkline/proto';
+import { configure, DispatcherWorld, noHandlers, type RawPeer } from '../../support/dispatcher-world.js';
 
 const service = { code: 100, name: 'test', providers: 'dynamic' };
 const wide = { code: '5000-5999', name: 'wide', providers: 'dynamic' };
@@ -104,4 +104,41 @@ test('what a provider at a static address offers does not make it serve more tha
   subscriber.request(200, 2);
   await made.settle();
   assert.deepEqual(asked, [200]);
+});
+
+test('a provider at a static address that will not have us is left alone until the next reload', async () => {
+  const address = 'tcp://127.0.0.1:9000';
+  const services = [{ code: 200, name: 'static', providers: [address] }];
+  const made = await DispatcherWorld.start(services);
+  let refuses = true;
+  let hellos = 0;
+  const asked: number[] = [];
+  const host = new SessionHost({
+    context: made.world.context(),
+    maxSessions: 1,
+    authenticate: () => {
+      hellos++;
+      return refuses ? new TrunklineError('UNAUTHENTICATED') : undefined;
+    },
+    events: {
+      onOpen: () => {},
+      onControl: (_session, type) => asked.push(type),
+      onData: () => {},
+      onCredit: () => {},
+      onClosed: () => {},
+    },
+  });
+  await made.network.listen(address, host);
+  const subscriber = await made.peer();
+  subscriber.request(200, 1);
+  await made.advance(60_000);
+  assert.equal(hellos, 1);
+  refuses = false;
+  made.dispatcher.reload(configure(services), noHandlers);
+  await made.settle();
+  assert.equal(hellos, 2);
+  assert.deepEqual(asked, [Type.REQUEST]);
+  made.dispatcher.reload(configure(services), noHandlers);
+  await made.settle();
+  assert.equal(hellos, 2, 'one that is connected is not dialled again');
 });
