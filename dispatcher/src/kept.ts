@@ -3,6 +3,9 @@ import type { Keep } from './service.js';
 
 /** What a stream keeps for late joiners (rule 9): copies of whole messages, oldest first. */
 export interface Kept {
+  /** What it was made for. */
+  readonly keep: Keep;
+  readonly maxBytes: number;
   add(buffer: Uint8Array, start: number, end: number): void;
   /** Visits the messages with a sequence above `after`. */
   visit(after: number, each: (message: Uint8Array) => void): void;
@@ -19,12 +22,18 @@ export function createKept(keep: Keep, maxBytes: number, since: number): Kept | 
     case 'none':
       return undefined;
     case 'last':
-      return new Last(since);
+      return new Last(keep, maxBytes, since);
     case 'lastPerKey':
-      return new LastPerKey(keep.max, maxBytes, since);
+      return new LastPerKey(keep, keep.max, maxBytes, since);
     case 'ring':
-      return new Ring(keep.size, maxBytes, since);
+      return new Ring(keep, keep.size, maxBytes, since);
   }
+}
+
+/** Whether it is what `createKept` would make. */
+export function keepsAs(kept: Kept | undefined, keep: Keep, maxBytes: number): boolean {
+  if (kept === undefined) return keep.mode === 'none';
+  return kept.maxBytes === maxBytes && JSON.stringify(kept.keep) === JSON.stringify(keep);
 }
 
 const sequenceOf = (message: Uint8Array) => readU53(message, OFFSET.sequence);
@@ -33,7 +42,11 @@ const sequenceOf = (message: Uint8Array) => readU53(message, OFFSET.sequence);
 class Last implements Kept {
   private message: Uint8Array | undefined;
 
-  constructor(public dropped: number) {}
+  constructor(
+    readonly keep: Keep,
+    readonly maxBytes: number,
+    public dropped: number,
+  ) {}
 
   add(buffer: Uint8Array, start: number, end: number): void {
     let at = start;
@@ -53,8 +66,9 @@ class LastPerKey implements Kept {
   private bytes = 0;
 
   constructor(
+    readonly keep: Keep,
     private readonly max: number,
-    private readonly maxBytes: number,
+    readonly maxBytes: number,
     public dropped: number,
   ) {}
 
@@ -94,8 +108,9 @@ class Ring implements Kept {
   private bytes = 0;
 
   constructor(
+    readonly keep: Keep,
     private readonly capacity: number,
-    private readonly maxBytes: number,
+    readonly maxBytes: number,
     public dropped: number,
   ) {}
 

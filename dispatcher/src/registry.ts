@@ -37,7 +37,7 @@ export class Registry {
   }
 
   private create(definition: ServiceDefinition): Service {
-    return new Service(this.core, definition, this.handlers, this.offers, this.provider);
+    return new Service(this.core, definition, this.handlers, this.offers, this.provider, (gone) => this.remove(gone));
   }
 
   service(code: number): Service | undefined {
@@ -63,7 +63,7 @@ export class Registry {
 
   /** A new stream, with its upstream on the way (rule 2). */
   open(service: Service, code: number, params: string): Stream {
-    const stream = new Stream(this.core, service, code, params, (gone) => this.remove(gone));
+    const stream = new Stream(service, code, params);
     let byParams = this.streams.get(code);
     if (byParams === undefined) {
       byParams = new Map();
@@ -113,7 +113,7 @@ export class Registry {
     for (const stream of [...this.streamsIn(codes, ranges)]) {
       const { service } = stream;
       stream.upstreamOf(provider)?.offered();
-      const waits = stream.upstreams.length === 0 || service.sendHandler.joins === true;
+      const waits = !stream.served || service.sendHandler.joins === true;
       if (waits && service.serves(stream.code, provider)) stream.assign();
     }
   }
@@ -145,10 +145,11 @@ export class Registry {
     const wanted = new Map(definitions.map((definition) => [nameOf(definition), definition]));
     const removed = [...this.services.keys()].filter((name) => !wanted.has(name));
     for (const name of removed) this.services.delete(name);
+    const rehandled = new Set<Service>();
     for (const [name, definition] of wanted) {
       const service = this.services.get(name);
       if (service === undefined) this.services.set(name, this.create(definition));
-      else service.update(definition, handlers, this.provider);
+      else if (service.update(definition, handlers, this.provider)) rehandled.add(service);
     }
     let ended = 0;
     let moved = 0;
@@ -157,7 +158,7 @@ export class Registry {
       if (service === undefined) {
         stream.end({ code: 'SERVICE_REMOVED', message: `service ${stream.code} was removed` });
         ended++;
-      } else if (stream.adopt(service)) {
+      } else if (stream.adopt(service, rehandled)) {
         moved++;
       }
     }

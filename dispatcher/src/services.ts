@@ -18,23 +18,26 @@ export class Service {
   private statics: readonly Provider[] = [];
 
   constructor(
-    private readonly core: Core,
+    readonly core: Core,
     public definition: ServiceDefinition,
     private handlers: Handlers,
     private readonly offers: Offers,
     provider: (address: string) => Provider,
+    /** Tells the registry that nothing holds a stream any more. */
+    readonly gone: (stream: Stream) => void,
   ) {
     this.sendHandler = this.findSendHandler();
     this.findProviders(provider);
   }
 
-  /** Takes over a changed definition; streams stay. */
-  update(definition: ServiceDefinition, handlers: Handlers, provider: (address: string) => Provider): void {
+  /** Takes over a changed definition; streams stay. Returns whether the send handler is another one now. */
+  update(definition: ServiceDefinition, handlers: Handlers, provider: (address: string) => Provider): boolean {
     this.handlers = handlers;
     const changed = definition.sendHandler !== this.definition.sendHandler;
     this.definition = definition;
     if (changed) this.sendHandler = this.findSendHandler();
     this.findProviders(provider);
+    return changed;
   }
 
   private findSendHandler(): SendHandler {
@@ -79,7 +82,8 @@ export class Service {
   choose(request: RequestView, without?: Provider): readonly Provider[] {
     let up = this.candidates(request.code, without);
     if (up.length === 0 && without !== undefined) up = this.candidates(request.code);
-    if (up.length === 0) return up;
+    // one is no choice
+    if (up.length <= 1) return up;
     const views: readonly ProviderView[] = up;
     const chosen = this.core.guard('send handler', () => this.sendHandler.choose(request, views), views.slice(0, 1));
     const valid = up.filter((provider) => Array.isArray(chosen) && chosen.includes(provider));

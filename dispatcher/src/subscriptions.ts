@@ -1,7 +1,7 @@
 import { OFFSET, paramsKey, payload, readU32, type Session, TrunklineError } from '@trunkline/proto';
 import type { Core } from './core.js';
 import type { Filter } from './filters/index.js';
-import type { Lane, LaneOptions } from './lane.js';
+import { BROADCAST, type Lane, type LaneOptions, PLAIN } from './lane.js';
 import { Member } from './member.js';
 import type { Peer } from './peer.js';
 import type { Registry } from './registry.js';
@@ -61,14 +61,7 @@ export class Subscriptions {
     if (service === undefined) throw new TrunklineError('UNKNOWN_SERVICE', `no service has the code ${code}`);
     const overflow = this.checkLimits(peer, service, fields);
     const options = this.laneOptions(service, fields);
-    const member = this.enter(peer, service, code, fields, options, overflow);
-    if (member.lane.stream.status === 'pending') {
-      member.pending ??= new Map();
-      // the payload is a view of a batch that will not stay
-      member.pending.set(request, { ...start, epoch: start.epoch.slice() });
-    } else {
-      member.lane.stream.answer(member, request, start);
-    }
+    this.enter(peer, service, code, fields, options, overflow);
   }
 
   /** The same request again: its answer is still to come, or was lost with nothing else of the session. */
@@ -77,7 +70,7 @@ export class Subscriptions {
     if (stream.code !== code || stream.params !== paramsKey(params)) {
       throw new TrunklineError('REQUEST_INVALID', `request id ${request} is in use`);
     }
-    if (member.pending?.has(request)) return;
+    if (member.isPending(request)) return;
     stream.answer(member, request, { from: payload.StartFrom.LIVE, sequence: 0, epoch: new Uint8Array(0) });
   }
 
@@ -112,6 +105,7 @@ export class Subscriptions {
     if (!returnHandlers.includes(returnHandler)) {
       throw new TrunklineError('RETURN_HANDLER_NOT_ALLOWED', `return must be one of ${returnHandlers.join(', ')}`);
     }
+    if (returnHandler === BROADCAST && fields.filter === '') return PLAIN;
     const handler = service.returnHandler(returnHandler)!;
     // an option that the return handler does not look at must not split its lane
     const options = {
@@ -135,7 +129,7 @@ export class Subscriptions {
     fields: payload.Request,
     options: LaneOptions,
     overflow: Overflow,
-  ): Member {
+  ): void {
     const stream = this.stream(service, code, paramsKey(fields.params), options);
     const other = stream.findLane(options)?.find(peer);
     // one session, one lane, two overflow policies: a session is sent a response once per lane, so it needs a second one
@@ -147,17 +141,16 @@ export class Subscriptions {
       throw new TrunklineError('OVERFLOW_NOT_ALLOWED', message);
     }
     const lane = this.lane(stream, clash ? { ...options, variant: overflow } : options);
+    const { request, start } = fields;
+    const waits = stream.status === 'pending';
+    const pending = waits ? lasting(start) : undefined;
     const existing = lane.find(peer);
-    if (existing !== undefined) {
-      existing.addRequest(fields.request);
-      peer.requests.set(fields.request, existing);
-      return existing;
-    }
-    const member = new Member(peer, lane, overflow, fields.request);
-    stream.join(member);
-    peer.requests.set(fields.request, member);
-    if (stream.members === 1 && stream.upstreams.length === 0) stream.assign();
-    return member;
+    const member = existing ?? new Member(peer, lane, overflow, request, pending);
+    if (existing === undefined) stream.join(member);
+    else existing.addRequest(request, pending);
+    peer.requests.set(request, member);
+    if (stream.members === 1 && !stream.served) stream.assign();
+    if (!waits) stream.answer(member, request, start);
   }
 
   private lane(stream: Stream, options: LaneOptions): Lane {
@@ -165,7 +158,7 @@ export class Subscriptions {
       return stream.lane(options);
     } catch (error) {
       // opened for this request alone
-      if (stream.members === 0 && stream.upstreams.length === 0) stream.close();
+      if (stream.members === 0 && !stream.served) stream.close();
       throw error;
     }
   }
@@ -181,4 +174,9 @@ export class Subscriptions {
     }
     return this.registry.open(service, code, params);
   }
+}
+
+/** The payload is a view of a batch that will not stay. */
+function lasting(start: payload.Start): payload.Start {
+  return start.epoch.length === 0 ? start : { ...start, epoch: start.epoch.slice() };
 }
