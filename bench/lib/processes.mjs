@@ -11,14 +11,30 @@ const workerFile = fileURLToPath(new URL('./worker.mjs', import.meta.url));
 const morePlaces = ['/usr/sbin', '/usr/local/sbin', '/usr/lib/rabbitmq/bin'];
 const READY_MS = 60_000;
 
+const keeperFile = fileURLToPath(new URL('./keeper.mjs', import.meta.url));
+
 const servers = new Set();
 const workers = new Set();
 let folder;
+let keeper;
 
 /** Temporary folder of this run, made at the first call. */
 export function scratch() {
-  folder ??= mkdtempSync(join(tmpdir(), 'trunkline-bench-'));
+  if (folder === undefined) {
+    folder = mkdtempSync(join(tmpdir(), 'trunkline-bench-'));
+    tellKeeper({ scratch: folder });
+  }
   return folder;
+}
+
+function tellKeeper(message) {
+  if (keeper === undefined) {
+    keeper = fork(keeperFile, { detached: true, stdio: 'ignore' });
+    keeper.on('error', () => {});
+    keeper.unref();
+    keeper.channel?.unref();
+  }
+  if (keeper.connected) keeper.send(message, () => {});
 }
 
 /** A program that this machine does not have: reported, not fatal. */
@@ -68,9 +84,11 @@ export async function startServer(name, program, args, { port, env = {} }) {
       clearTimeout(late);
       signalGroup(child, 'SIGKILL');
       servers.delete(child);
+      tellKeeper({ stopped: child.pid });
     },
   };
   servers.add(child);
+  if (child.pid !== undefined) tellKeeper({ started: child.pid });
   const limit = Date.now() + READY_MS;
   while (!(await answers(port))) {
     if (failure !== undefined || child.exitCode !== null || child.signalCode !== null || Date.now() > limit) {

@@ -1,4 +1,12 @@
-import { HEADER_BYTES, OFFSET, readU32, type Session, writeHeader } from '@trunkline/proto';
+import {
+  FIRST_APPLICATION_TYPE,
+  HEADER_BYTES,
+  OFFSET,
+  readU32,
+  type Session,
+  TrunklineError,
+  writeHeader,
+} from '@trunkline/proto';
 import type { ApplicationContext, ApplicationMessage } from './handlers.js';
 import type { Peer } from './peer.js';
 import { bodyOf, messageEnd } from './provider-messages.js';
@@ -26,6 +34,12 @@ export function applicationMessage(
 }
 
 function answer(peer: Peer, type: number, code: number, line: number, body: Uint8Array): boolean {
+  if (!Number.isInteger(type) || type < FIRST_APPLICATION_TYPE || type > 255) {
+    throw new TrunklineError(
+      'OPTION_INVALID',
+      `${type} is no type of an application message, ${FIRST_APPLICATION_TYPE}..255`,
+    );
+  }
   const bytes = new Uint8Array(HEADER_BYTES + body.length);
   writeHeader(bytes, 0, bytes.length, { type, code, line });
   bytes.set(body, HEADER_BYTES);
@@ -34,7 +48,7 @@ function answer(peer: Peer, type: number, code: number, line: number, body: Uint
 
 /** Nothing holds application messages back, so one that its receiver has no room for is not sent (PROTOCOL.md M-82). */
 function sendIfRoom(session: Session, message: Uint8Array): boolean {
-  if (session.credit <= 0 || message.length > session.peerMaxMessage) return false;
+  if (session.state !== 'open' || session.credit <= 0 || message.length > session.peerMaxMessage) return false;
   session.sendData(message, 0, message.length, 1);
   return true;
 }
@@ -42,13 +56,9 @@ function sendIfRoom(session: Session, message: Uint8Array): boolean {
 function forward(registry: Registry, { code, bytes }: ApplicationMessage): number {
   const service = registry.service(code);
   if (service === undefined) return 0;
-  const up = service.candidates(code);
-  if (up.length === 0) return 0;
-  const chosen = service.sendHandler.choose({ code, params: '' }, up);
   let count = 0;
-  for (const provider of up) {
-    if (!chosen.includes(provider) || provider.session === undefined) continue;
-    if (sendIfRoom(provider.session, bytes)) count++;
+  for (const { session } of service.choose({ code, params: '' })) {
+    if (session !== undefined && sendIfRoom(session, bytes)) count++;
   }
   return count;
 }

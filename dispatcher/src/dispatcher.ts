@@ -20,6 +20,7 @@ import { applicationMessage } from './application.js';
 import { Core } from './core.js';
 import { type ConfigurationDiff, diffConfigurations } from './forwarding-table.js';
 import type { Handlers } from './handlers.js';
+import { MAX_OFFERED_CODES, MAX_OFFERED_RANGES, type Range } from './offers.js';
 import { Peer } from './peer.js';
 import { Provider } from './provider.js';
 import { ProviderMessages, rangesOf } from './provider-messages.js';
@@ -45,6 +46,9 @@ export interface DispatcherOptions {
   /** Reads the options of a queue that is declared at run time. @throws TrunklineError PARAMS_INVALID */
   readonly readQueueOptions?: (given: unknown) => QueueOptions;
 }
+
+/** Longest OFFER or WITHDRAW that is looked at, bytes: more than the most codes and ranges need. */
+const MAX_OFFER_BYTES = 2 ** 20;
 
 /** What was still on its way when a stop ran out of time. */
 export interface StopReport {
@@ -180,6 +184,7 @@ export class Dispatcher {
         const peer = session.owner as Peer;
         peer.provider = provider;
         this.providerUp(provider, session);
+        this.registry.providerUp(provider);
       },
       onControl: (session, type, batch, at) => {
         this.control(session.owner as Peer, type, batch, at);
@@ -191,7 +196,11 @@ export class Dispatcher {
       },
       onCredit: (session) => (session.owner as Peer).outbox.drain(),
       onRefused: (error) => log.error({ provider: provider.label, error: error.message }, 'provider refuses us'),
-      onLost: (reason) => {
+      onLost: (reason, final) => {
+        if (final && !this.core.stopping) {
+          // such a BYE is obeyed: the next reload asks again
+          log.warn({ provider: provider.label, reason: reason.message }, 'provider is not dialled any more');
+        }
         if (provider.session !== undefined) this.closed(provider.session, reason);
       },
     });
@@ -203,7 +212,6 @@ export class Dispatcher {
     provider.starts++;
     provider.pacer.paused = false;
     this.core.log.info({ provider: provider.label }, 'provider up');
-    this.registry.providerUp(provider);
   }
 
   private providerDown(provider: Provider, reason: string): void {
@@ -269,30 +277,44 @@ export class Dispatcher {
   }
 
   private offer(peer: Peer, batch: Uint8Array, at: number): void {
-    const offer = peer.session.decode(payload.offer, batch, at);
-    if (offer === undefined || this.core.stopping) return;
-    const first = peer.provider === undefined;
+    if (this.core.stopping) return;
+    const offer = this.readOffer(peer, batch, at);
+    if (offer === undefined) return;
+    const { codes, ranges } = offer;
     const provider = peer.provider ?? new Provider(this.core, `session:${peer.id}`, peer.name);
-    peer.provider = provider;
-    this.registry.offers.add(provider, offer.codes, rangesOf(offer.ranges));
-    if (first) this.providerUp(provider, peer.session);
-    else this.registry.providerUp(provider);
+    // what a static provider serves says the table; its offers tell that handlers are ready
+    if (provider.address === undefined && !this.registry.offers.add(provider, codes, ranges)) {
+      this.refuseOffer(peer);
+      return;
+    }
+    if (peer.provider === undefined) {
+      peer.provider = provider;
+      this.providerUp(provider, peer.session);
+    }
+    this.registry.offered(provider, codes, ranges);
   }
 
   private withdraw(peer: Peer, batch: Uint8Array, at: number): void {
-    const offer = peer.session.decode(payload.offer, batch, at);
+    const offer = this.readOffer(peer, batch, at);
     const { provider } = peer;
     if (offer === undefined || provider === undefined) return;
-    const ranges = rangesOf(offer.ranges);
-    this.registry.offers.remove(provider, offer.codes, ranges);
-    const codes = new Set(offer.codes);
-    for (const upstream of [...provider.upstreams]) {
-      const { code, service } = upstream.stream;
-      if (!codes.has(code) && !ranges.some(({ from, to }) => code >= from && code <= to)) continue;
-      // a static provider stays the one to ask, and may offer the code again
-      if (service.serves(code, provider)) upstream.notProvided();
-      else upstream.stream.upstreamLost(upstream, 'provider withdrew');
+    const { codes, ranges } = offer;
+    this.registry.offers.remove(provider, codes, ranges);
+    this.registry.withdrawn(provider, codes, ranges);
+  }
+
+  private readOffer(peer: Peer, batch: Uint8Array, at: number): { codes: number[]; ranges: Range[] } | undefined {
+    if (readU32(batch, at) > MAX_OFFER_BYTES) {
+      this.refuseOffer(peer);
+      return undefined;
     }
+    const offer = peer.session.decode(payload.offer, batch, at);
+    return offer && { codes: offer.codes, ranges: rangesOf(offer.ranges) };
+  }
+
+  private refuseOffer(peer: Peer): void {
+    const message = `an offer of more than ${MAX_OFFERED_CODES} codes or ${MAX_OFFERED_RANGES} ranges`;
+    peer.refuse(0, 0, { code: 'LIMIT_EXCEEDED', message });
   }
 
   private application(peer: Peer, type: number, batch: Uint8Array, at: number): void {

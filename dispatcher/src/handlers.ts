@@ -87,7 +87,10 @@ export interface ApplicationMessage {
 }
 
 export interface ApplicationContext {
-  /** Answers the sender with a message of the same code and line. Returns false when it has no room for it now. */
+  /**
+   * Answers the sender with a message of the same code and line. Returns false when it has no room for it now, or is gone.
+   * @throws TrunklineError OPTION_INVALID: `type` is not 128..255
+   */
   reply(type: number, body: Uint8Array): boolean;
   /**
    * Sends it on, as it is, to the provider(s) the send handler of its code chooses; returns how many had room for it.

@@ -3,6 +3,9 @@ import type { Keep } from './service.js';
 
 /** What a stream keeps for late joiners (rule 9): copies of whole messages, oldest first. */
 export interface Kept {
+  /** What it was made for. */
+  readonly keep: Keep;
+  readonly maxBytes: number;
   add(buffer: Uint8Array, start: number, end: number): void;
   /** Visits the messages with a sequence above `after`. */
   visit(after: number, each: (message: Uint8Array) => void): void;
@@ -10,18 +13,27 @@ export interface Kept {
   readonly dropped: number;
 }
 
-/** @param since sequence after which the keeping begins: what came before is not there */
-export function createKept(keep: Keep, since: number): Kept | undefined {
+/**
+ * @param maxBytes most bytes that are kept, of the newest (`last` is one message, however large)
+ * @param since sequence after which the keeping begins: what came before is not there
+ */
+export function createKept(keep: Keep, maxBytes: number, since: number): Kept | undefined {
   switch (keep.mode) {
     case 'none':
       return undefined;
     case 'last':
-      return new Last(since);
+      return new Last(keep, maxBytes, since);
     case 'lastPerKey':
-      return new LastPerKey(keep.max, since);
+      return new LastPerKey(keep, keep.max, maxBytes, since);
     case 'ring':
-      return new Ring(keep.size, since);
+      return new Ring(keep, keep.size, maxBytes, since);
   }
+}
+
+/** Whether it is what `createKept` would make. */
+export function keepsAs(kept: Kept | undefined, keep: Keep, maxBytes: number): boolean {
+  if (kept === undefined) return keep.mode === 'none';
+  return kept.maxBytes === maxBytes && JSON.stringify(kept.keep) === JSON.stringify(keep);
 }
 
 const sequenceOf = (message: Uint8Array) => readU53(message, OFFSET.sequence);
@@ -30,7 +42,11 @@ const sequenceOf = (message: Uint8Array) => readU53(message, OFFSET.sequence);
 class Last implements Kept {
   private message: Uint8Array | undefined;
 
-  constructor(public dropped: number) {}
+  constructor(
+    readonly keep: Keep,
+    readonly maxBytes: number,
+    public dropped: number,
+  ) {}
 
   add(buffer: Uint8Array, start: number, end: number): void {
     let at = start;
@@ -47,9 +63,12 @@ class Last implements Kept {
 class LastPerKey implements Kept {
   /** In the order of their sequences. */
   private readonly messages = new Map<string, Uint8Array>();
+  private bytes = 0;
 
   constructor(
+    readonly keep: Keep,
     private readonly max: number,
+    readonly maxBytes: number,
     public dropped: number,
   ) {}
 
@@ -62,12 +81,15 @@ class LastPerKey implements Kept {
   }
 
   private put(key: string, message: Uint8Array): void {
+    this.bytes += message.length - (this.messages.get(key)?.length ?? 0);
     this.messages.delete(key);
     this.messages.set(key, message);
-    if (this.messages.size <= this.max) return;
-    const [oldest, lost] = this.messages.entries().next().value!;
-    this.messages.delete(oldest);
-    this.dropped = sequenceOf(lost);
+    while (this.messages.size > this.max || this.bytes > this.maxBytes) {
+      const [oldest, lost] = this.messages.entries().next().value!;
+      this.messages.delete(oldest);
+      this.bytes -= lost.length;
+      this.dropped = sequenceOf(lost);
+    }
   }
 
   visit(after: number, each: (message: Uint8Array) => void): void {
@@ -75,13 +97,20 @@ class LastPerKey implements Kept {
   }
 }
 
+/** Dropped messages at the front of a ring before their places are given back. */
+const CUT_FROM = 64;
+const GONE = new Uint8Array(0);
+
 class Ring implements Kept {
-  private readonly messages: Uint8Array[] = [];
-  /** Where the oldest is once the ring is full. */
+  private messages: Uint8Array[] = [];
+  /** Where the oldest is; before it are places of dropped ones. */
   private oldest = 0;
+  private bytes = 0;
 
   constructor(
+    readonly keep: Keep,
     private readonly capacity: number,
+    readonly maxBytes: number,
     public dropped: number,
   ) {}
 
@@ -94,19 +123,24 @@ class Ring implements Kept {
   }
 
   private put(message: Uint8Array): void {
-    if (this.messages.length < this.capacity) {
-      this.messages.push(message);
-      return;
-    }
-    this.dropped = sequenceOf(this.messages[this.oldest]!);
-    this.messages[this.oldest] = message;
-    this.oldest = (this.oldest + 1) % this.capacity;
+    this.messages.push(message);
+    this.bytes += message.length;
+    while (this.messages.length - this.oldest > this.capacity || this.bytes > this.maxBytes) this.drop();
+    if (this.oldest < CUT_FROM || this.oldest * 2 < this.messages.length) return;
+    this.messages = this.messages.slice(this.oldest);
+    this.oldest = 0;
+  }
+
+  private drop(): void {
+    const lost = this.messages[this.oldest]!;
+    this.messages[this.oldest++] = GONE;
+    this.bytes -= lost.length;
+    this.dropped = sequenceOf(lost);
   }
 
   visit(after: number, each: (message: Uint8Array) => void): void {
-    const count = this.messages.length;
-    for (let index = 0; index < count; index++) {
-      const message = this.messages[(this.oldest + index) % count]!;
+    for (let index = this.oldest; index < this.messages.length; index++) {
+      const message = this.messages[index]!;
       if (sequenceOf(message) > after) each(message);
     }
   }

@@ -1,12 +1,10 @@
-import { OFFSET, readU32, Timer, type TimerOwner, writeU32 } from '@trunkline/proto';
+import { OFFSET, readU32, Timer, type TimerOwner, TrunklineError, writeU32 } from '@trunkline/proto';
 import type { Filter } from './filters/index.js';
 import type { LaneDelivery, LaneView, ReturnHandler, ReturnOptions } from './handlers.js';
 import type { Member } from './member.js';
+import { MemberList } from './member-list.js';
 import type { Peer } from './peer.js';
 import type { Stream } from './stream.js';
-
-/** From this many members on they are found by a map instead of by looking at each. */
-const INDEX_FROM = 16;
 
 export interface LaneOptions extends ReturnOptions {
   readonly filter: Filter | undefined;
@@ -14,6 +12,17 @@ export interface LaneOptions extends ReturnOptions {
   /** Empty, or what sets a second lane of otherwise equal options apart within one session. */
   readonly variant: string;
 }
+
+export const BROADCAST = 'broadcast';
+
+/** Of nearly all subscriptions: one object for all of them. */
+export const PLAIN: LaneOptions = Object.freeze({
+  filter: undefined,
+  returnHandler: BROADCAST,
+  variant: '',
+  group: '',
+  rate: 0,
+});
 
 /** Two subscriptions share a lane exactly if this is equal. */
 export function laneKey(options: LaneOptions): string {
@@ -27,78 +36,140 @@ export function laneKey(options: LaneOptions): string {
 }
 
 /**
- * Subscribers of one stream with the same filter and return handler options. A response is evaluated and, where its
- * line id has to be another than the stream's, copied once per lane, however many subscribers it has.
+ * Subscribers of one stream with the same filter and return handler options. This is the plain lane, without either:
+ * it has the stream's line id, and there may be a million of them.
  */
-export class Lane implements LaneView, TimerOwner {
-  readonly members: Member[] = [];
-  /** Set where the return handler is not the plain one: a broadcast costs no call per lane. */
-  private readonly delivery: LaneDelivery | undefined;
-  private index: Map<Peer, Member> | undefined;
-  private timer: Timer | undefined;
-  /** Offsets of the messages of the current run that the filter let pass. */
-  private readonly hits: number[] = [];
-  private hitBytes = 0;
+export class Lane {
+  /** One member is the usual case, and needs no list. */
+  private only: Member | undefined;
+  protected list: MemberList | undefined;
 
   constructor(
     readonly stream: Stream,
-    /** The stream's own line id, or one of its own. */
-    readonly line: number,
-    readonly key: string,
     readonly options: LaneOptions,
-    handler: ReturnHandler | undefined,
-  ) {
-    this.delivery = handler && stream.core.guard('return handler', () => handler.open(this, options), undefined);
+  ) {}
+
+  /** The stream's own line id, or one of its own. */
+  get line(): number {
+    return this.stream.line;
   }
 
   // ---- members ----
 
+  get members(): readonly Member[] {
+    if (this.list !== undefined) return this.list.items;
+    return this.only === undefined ? [] : [this.only];
+  }
+
+  get size(): number {
+    if (this.list !== undefined) return this.list.items.length;
+    return this.only === undefined ? 0 : 1;
+  }
+
   find(peer: Peer): Member | undefined {
-    if (this.index !== undefined) return this.index.get(peer);
-    return this.members.find((member) => member.peer === peer);
+    if (this.list !== undefined) return this.list.find(peer);
+    return this.only?.peer === peer ? this.only : undefined;
   }
 
   add(member: Member): void {
-    member.index = this.members.length;
-    this.members.push(member);
-    if (this.index !== undefined) this.index.set(member.peer, member);
-    else if (this.members.length >= INDEX_FROM) {
-      this.index = new Map(this.members.map((each) => [each.peer, each]));
+    if (this.list === undefined) {
+      if (this.only === undefined) {
+        this.only = member;
+        member.index = 0;
+        return;
+      }
+      this.list = new MemberList();
+      this.list.add(this.only);
+      this.only = undefined;
     }
+    this.list.add(member);
   }
 
   remove(member: Member): void {
-    const last = this.members.pop()!;
-    if (last !== member) {
-      last.index = member.index;
-      this.members[member.index] = last;
-    }
+    if (this.list !== undefined) this.list.remove(member);
+    else this.only = undefined;
     member.index = -1;
-    this.index?.delete(member.peer);
   }
 
   /** Whether its return handler decides when a response is delivered. */
   get holdsBack(): boolean {
-    return this.delivery !== undefined;
-  }
-
-  close(): void {
-    if (this.timer !== undefined) this.stream.core.context.timers.stop(this.timer);
+    return false;
   }
 
   // ---- delivery ----
 
   /** The whole run; the buffer carries this lane's line id. */
   deliver(buffer: Uint8Array, start: number, end: number, count: number): void {
-    const { delivery, members } = this;
-    if (delivery !== undefined) {
-      this.stream.core.guard('return handler', () => delivery.deliver(buffer, start, end, count), undefined);
+    if (this.list === undefined) {
+      this.only?.send(buffer, start, end, count);
       return;
     }
-    for (let index = 0; index < members.length; index++) members[index]!.send(buffer, start, end, count);
+    const { items } = this.list;
+    for (let index = 0; index < items.length; index++) items[index]!.send(buffer, start, end, count);
   }
 
-  /** The whole run of a lane with a line id of its own. */
+  /** Something follows that must not overtake what the return handler holds back. */
+  flush(): void {}
+
+  close(): void {}
+}
+
+/**
+ * A lane with a filter, a return handler of its own or both. A response is evaluated and copied once for it, however
+ * many subscribers it has: its line id is another than the stream's.
+ */
+export class SpecialLane extends Lane implements LaneView, TimerOwner {
+  /** Set where the return handler is not the plain one: a broadcast costs no call per lane. */
+  private readonly delivery: LaneDelivery | undefined;
+  private timer: Timer | undefined;
+  private closed = false;
+  /** Offsets of the messages of the current run that the filter let pass, and their bytes. */
+  private hits: number[] | undefined;
+  hitBytes = 0;
+
+  constructor(
+    stream: Stream,
+    private readonly ownLine: number,
+    readonly key: string,
+    options: LaneOptions,
+    handler: ReturnHandler | undefined,
+  ) {
+    super(stream, options);
+    if (handler === undefined) return;
+    this.list = new MemberList();
+    this.delivery = this.open(handler);
+  }
+
+  /** @throws TrunklineError HANDLER_FAILED: without its handler the lane would send everything to everybody */
+  private open(handler: ReturnHandler): LaneDelivery {
+    const { core } = this.stream;
+    const delivery = core.guard('return handler', () => handler.open(this, this.options), undefined);
+    if (typeof delivery?.deliver === 'function') return delivery;
+    throw new TrunklineError('HANDLER_FAILED', `the return handler ${this.options.returnHandler} failed`);
+  }
+
+  override get line(): number {
+    return this.ownLine;
+  }
+
+  override get holdsBack(): boolean {
+    return this.delivery !== undefined;
+  }
+
+  override close(): void {
+    this.closed = true;
+    if (this.timer !== undefined) this.stream.core.context.timers.stop(this.timer);
+  }
+
+  // ---- delivery ----
+
+  override deliver(buffer: Uint8Array, start: number, end: number, count: number): void {
+    const { delivery } = this;
+    if (delivery === undefined) super.deliver(buffer, start, end, count);
+    else this.stream.core.guard('return handler', () => delivery.deliver(buffer, start, end, count), undefined);
+  }
+
+  /** The whole run, which carries the stream's line id. */
   deliverCopy(buffer: Uint8Array, start: number, end: number, count: number): void {
     const copy = buffer.slice(start, end);
     for (let at = 0; at < copy.length; at += readU32(copy, at)) writeU32(copy, at + OFFSET.line, this.line);
@@ -107,26 +178,33 @@ export class Lane implements LaneView, TimerOwner {
 
   /** Notes a message of the current run for `deliverHits`; returns true for the first of the run. */
   hit(buffer: Uint8Array, at: number): boolean {
+    const first = this.hitBytes === 0;
     this.hitBytes += readU32(buffer, at);
-    return this.hits.push(at) === 1;
+    this.hits ??= [];
+    this.hits.push(at);
+    return first;
   }
 
-  deliverHits(buffer: Uint8Array): void {
-    const copy = new Uint8Array(this.hitBytes);
-    const count = this.hits.length;
-    let to = 0;
-    for (const at of this.hits) {
-      copy.set(buffer.subarray(at, at + readU32(buffer, at)), to);
-      writeU32(copy, to + OFFSET.line, this.line);
-      to += readU32(copy, to);
+  /** What was noted; copied to `at` of `target`, which has room for `hitBytes`. */
+  deliverHits(buffer: Uint8Array, target: Uint8Array, at: number): void {
+    const hits = this.hits!;
+    const count = hits.length;
+    let to = at;
+    for (let index = 0; index < count; index++) {
+      const from = hits[index]!;
+      const length = readU32(buffer, from);
+      target.set(buffer.subarray(from, from + length), to);
+      writeU32(target, to + OFFSET.line, this.line);
+      to += length;
     }
-    this.hits.length = 0;
+    // a long list is not kept for a run that may never be as long again
+    if (count > MOST_HITS) this.hits = undefined;
+    else hits.length = 0;
     this.hitBytes = 0;
-    this.deliver(copy, 0, copy.length, count);
+    this.deliver(target, at, to, count);
   }
 
-  /** Something follows that must not overtake what the return handler holds back. */
-  flush(): void {
+  override flush(): void {
     const { delivery } = this;
     if (delivery?.flush) this.stream.core.guard('return handler', () => delivery.flush!(), undefined);
   }
@@ -138,6 +216,7 @@ export class Lane implements LaneView, TimerOwner {
   }
 
   wake(delay: number): void {
+    if (this.closed) return;
     this.timer ??= new Timer(this);
     this.stream.core.context.timers.start(this.timer, delay);
   }
@@ -147,3 +226,5 @@ export class Lane implements LaneView, TimerOwner {
     if (delivery?.onTimer) this.stream.core.guard('return handler', () => delivery.onTimer!(), undefined);
   }
 }
+
+const MOST_HITS = 64;

@@ -15,8 +15,6 @@ interface Missed {
 export class Member implements LaneMember {
   /** Where it stands in its lane's list. */
   index = -1;
-  /** Requests that are not answered yet, with where they want to start. */
-  pending: { request: number; start: payload.Start }[] | undefined;
   /** The session cancelled it: nothing of it is sent any more. */
   left = false;
   /**
@@ -25,34 +23,42 @@ export class Member implements LaneMember {
    */
   joined = -1;
   missed: Missed | undefined;
-  /** The first request; most members have no other. */
+  /** The first request, 0: none; most members have no other. */
   private first: number;
-  private others: Set<number> | undefined;
+  /** Where it wants to start, as long as it is not answered. */
+  private start: payload.Start | undefined;
+  /** The others, likewise. */
+  private others: Map<number, payload.Start | undefined> | undefined;
 
   constructor(
     readonly peer: Peer,
     readonly lane: Lane,
     readonly overflow: Overflow,
     request: number,
+    start: payload.Start | undefined,
   ) {
     this.first = request;
+    this.start = start;
   }
 
-  addRequest(request: number): void {
-    if (this.first === 0) this.first = request;
-    else {
-      this.others ??= new Set();
-      this.others.add(request);
+  /** `start`: it is not answered yet, and wants to start there. */
+  addRequest(request: number, start: payload.Start | undefined): void {
+    if (this.first === 0) {
+      this.first = request;
+      this.start = start;
+    } else {
+      this.others ??= new Map();
+      this.others.set(request, start);
     }
   }
 
   /** Returns whether there is still another request. */
   removeRequest(request: number): boolean {
-    if (this.first === request) this.first = 0;
-    else this.others?.delete(request);
-    this.pending = this.pending?.filter((each) => each.request !== request);
-    if (this.pending?.length === 0) this.pending = undefined;
-    return this.requestCount > 0;
+    if (this.first === request) {
+      this.first = 0;
+      this.start = undefined;
+    } else if (this.others?.delete(request) && this.others.size === 0) this.others = undefined;
+    return this.first !== 0 || this.others !== undefined;
   }
 
   get requestCount(): number {
@@ -61,19 +67,50 @@ export class Member implements LaneMember {
 
   *requests(): Generator<number> {
     if (this.first !== 0) yield this.first;
-    if (this.others !== undefined) yield* this.others;
+    if (this.others !== undefined) yield* this.others.keys();
+  }
+
+  /** Requests that are not answered yet. */
+  *pending(): Generator<number> {
+    if (this.start !== undefined) yield this.first;
+    for (const [request, start] of this.others ?? []) if (start !== undefined) yield request;
+  }
+
+  isPending(request: number): boolean {
+    return (this.first === request ? this.start : this.others?.get(request)) !== undefined;
+  }
+
+  /** Answers what was not answered yet: the provider took the request. */
+  answerPending(): void {
+    const { start, lane } = this;
+    if (start !== undefined) {
+      this.start = undefined;
+      lane.stream.answer(this, this.first, start);
+    }
+    if (this.others === undefined) return;
+    for (const [request, wanted] of this.others) {
+      if (wanted === undefined) continue;
+      this.others.set(request, undefined);
+      lane.stream.answer(this, request, wanted);
+    }
   }
 
   /** Whether any of its requests was answered, so that the lane's messages mean something to the session. */
   get answered(): boolean {
-    return this.requestCount > (this.pending?.length ?? 0);
+    if (this.first !== 0 && this.start === undefined) return true;
+    for (const start of this.others?.values() ?? []) if (start === undefined) return true;
+    return false;
   }
 
   get load(): number {
-    return this.peer.session.outstanding + this.peer.outbox.bytes;
+    const { session, outbox } = this.peer;
+    // one that takes nothing any more must not look idle
+    return outbox.doomed ? Number.POSITIVE_INFINITY : session.outstanding + outbox.bytes;
   }
 
   send(buffer: Uint8Array, start: number, end: number, count: number): void {
+    // a return handler may hold on to those who left
+    if (this.index < 0) return;
     if (this.joined > 0 && readU53(buffer, start + OFFSET.sequence) <= this.joined) {
       this.sendNewer(buffer, start, end);
       return;

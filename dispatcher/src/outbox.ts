@@ -9,6 +9,8 @@ const RECEIVE_BLOCK = 16 * 1024;
 /** Dead entries that may stand in the queue before they are swept out of it. */
 const SWEEP_FROM = 256;
 const NOTHING = new Uint8Array(0);
+/** What an entry that is no response has none of. */
+const PLAIN = { hold: undefined, kept: false, key: undefined, dead: false };
 
 /** Responses, or one message that is not a response (`count` 0), waiting for credit. */
 interface Entry {
@@ -21,7 +23,9 @@ interface Entry {
   readonly hold: Hold | undefined;
   /** Part of a snapshot, which is as long as the service's `keep` allows. */
   readonly kept: boolean;
-  /** Replaced by a newer one of its key, or dropped. */
+  /** Set where only the newest of its key waits (overflow `latest`). */
+  readonly key: string | undefined;
+  /** Sent, replaced by a newer one of its key, or dropped. */
   dead: boolean;
 }
 
@@ -34,14 +38,18 @@ export class Outbox {
   /** Of `bytes`: what is no response, and what is part of a snapshot. */
   told = 0;
   kept = 0;
+  /** Of `bytes`: responses of members with overflow `block` that hold no provider back. */
+  private unheld = 0;
   /** The session is about to be ended because it fell behind: nothing is taken any more. */
-  private doomed = false;
+  doomed = false;
   private entries: Entry[] = [];
   private head = 0;
   /** Dead entries from `head` on. */
   private dead = 0;
   /** Where to look first for something that may be dropped; everything before it may not. */
   private droppable = 0;
+  /** Of each member: what waits and is not dead, and of that the newest by key. */
+  private readonly waitingOf = new Map<Member, Set<Entry>>();
   private readonly latest = new Map<Member, Map<string, Entry>>();
   private readonly gapped = new Set<Member>();
 
@@ -55,6 +63,13 @@ export class Outbox {
   /** Places in the queue, dead ones included: bounded by what waits, however much was dropped. */
   get length(): number {
     return this.entries.length - this.head;
+  }
+
+  /** Keys of which the newest waits. */
+  get remembered(): number {
+    let count = 0;
+    for (const keys of this.latest.values()) count += keys.size;
+    return count;
   }
 
   get waiting(): boolean {
@@ -80,7 +95,11 @@ export class Outbox {
     for (let at = start; at < end; ) {
       const next = at + readU32(buffer, at);
       if (next - at <= this.session.peerMaxMessage) this.deliver(member, buffer, at, next, 1);
-      else this.miss(member, buffer, at, next, 1);
+      else {
+        this.miss(member, buffer, at, next, 1);
+        // there may be no other response to tell it with
+        if (!this.waiting) this.drained();
+      }
       at = next;
     }
   }
@@ -94,7 +113,7 @@ export class Outbox {
       return;
     }
     const end = message.length;
-    this.push({ member, buffer: message, start: 0, end, count: 0, hold: undefined, kept: false, dead: false });
+    this.push({ member, buffer: message, start: 0, end, count: 0, ...PLAIN });
     // a peer that takes nothing and is told ever more is no peer
     if (this.told > this.core.outboxBytes) this.disconnect();
   }
@@ -102,7 +121,7 @@ export class Outbox {
   private queue(member: Member, buffer: Uint8Array, start: number, end: number, count: number): void {
     switch (member.overflow) {
       case 'block':
-        this.pushCopy(member, buffer, start, end, count, this.currentHold());
+        this.pushBlocking(member, buffer, start, end, count);
         return;
       case 'latest':
         for (let at = start; at < end; at += readU32(buffer, at)) this.queueLatest(member, buffer, at);
@@ -118,6 +137,13 @@ export class Outbox {
     }
   }
 
+  /** Nothing is dropped: the provider waits. What comes from a return handler's timer has no provider that could. */
+  private pushBlocking(member: Member, buffer: Uint8Array, start: number, end: number, count: number): void {
+    const hold = this.currentHold();
+    this.pushCopy(member, buffer, start, end, count, hold);
+    if (this.unheld > this.core.outboxBytes) this.disconnect();
+  }
+
   private disconnect(): void {
     this.doomed = true;
     this.clear();
@@ -127,23 +153,27 @@ export class Outbox {
   /** Without credit only the newest response of a key waits. */
   private queueLatest(member: Member, buffer: Uint8Array, at: number): void {
     const end = at + readU32(buffer, at);
-    let keys = this.latest.get(member);
-    if (keys === undefined) {
-      keys = new Map();
-      this.latest.set(member, keys);
-    }
     const key = keyOf(buffer, at);
-    const older = keys.get(key);
-    if (older !== undefined && !older.dead) {
+    const older = this.latest.get(member)?.get(key);
+    if (older !== undefined) {
       this.kill(older);
       this.core.counters.conflated++;
     }
-    keys.delete(key);
     if (!this.makeRoom(end - at)) {
       this.miss(member, buffer, at, end, 1);
       return;
     }
-    keys.set(key, this.pushCopy(member, buffer, at, end, 1, undefined));
+    const entry = this.pushCopy(member, buffer, at, end, 1, undefined, key);
+    const keys = this.latest.get(member);
+    if (keys === undefined) this.latest.set(member, new Map([[key, entry]]));
+    else keys.set(key, entry);
+  }
+
+  private forgetKey(member: Member, key: string, entry: Entry): void {
+    const keys = this.latest.get(member);
+    if (keys?.get(key) !== entry) return;
+    keys.delete(key);
+    if (keys.size === 0) this.latest.delete(member);
   }
 
   /** Drops the oldest responses that may be dropped until `bytes` fit. */
@@ -179,12 +209,13 @@ export class Outbox {
     end: number,
     count: number,
     hold: Hold | undefined,
+    key?: string,
   ): Entry {
     const whole = (end - start) * 2 >= Math.max(buffer.buffer.byteLength, RECEIVE_BLOCK);
-    const kept = isKept(buffer, start);
+    const more = { count, hold, kept: isKept(buffer, start), key, dead: false };
     const entry: Entry = whole
-      ? { member, buffer, start, end, count, hold, kept, dead: false }
-      : { member, buffer: buffer.slice(start, end), start: 0, end: end - start, count, hold, kept, dead: false };
+      ? { member, buffer, start, end, ...more }
+      : { member, buffer: buffer.slice(start, end), start: 0, end: end - start, ...more };
     this.push(entry);
     hold?.retain();
     return entry;
@@ -193,20 +224,28 @@ export class Outbox {
   private push(entry: Entry): void {
     if (this.dead >= SWEEP_FROM && this.dead * 2 > this.entries.length - this.head) this.sweep();
     this.entries.push(entry);
+    const waiting = this.waitingOf.get(entry.member);
+    if (waiting === undefined) this.waitingOf.set(entry.member, new Set([entry]));
+    else waiting.add(entry);
     this.account(entry, entry.end - entry.start);
   }
 
-  private account({ count, kept }: Entry, bytes: number): void {
+  private account({ member, count, kept, hold }: Entry, bytes: number): void {
     this.bytes += bytes;
     if (count === 0) this.told += bytes;
     else if (kept) this.kept += bytes;
+    else if (hold === undefined && member.overflow === 'block') this.unheld += bytes;
   }
 
   /** Its bytes go at once; its place when the queue comes to it, or with the next sweep. */
   private kill(entry: Entry): void {
+    const { member, key } = entry;
     entry.dead = true;
     entry.buffer = NOTHING;
     this.dead++;
+    const waiting = this.waitingOf.get(member);
+    if (waiting?.delete(entry) && waiting.size === 0) this.waitingOf.delete(member);
+    if (key !== undefined) this.forgetKey(member, key, entry);
     this.account(entry, entry.start - entry.end);
     entry.hold?.release();
   }
@@ -217,7 +256,6 @@ export class Outbox {
     this.head = 0;
     this.dead = 0;
     this.droppable = 0;
-    for (const keys of this.latest.values()) for (const [key, entry] of keys) if (entry.dead) keys.delete(key);
   }
 
   /** The session has credit again. */
@@ -252,20 +290,14 @@ export class Outbox {
   }
 
   private drained(): void {
-    this.latest.clear();
     for (const member of this.gapped) if (!member.left) member.tellMissed();
     this.gapped.clear();
   }
 
   /** A member left: nothing of it is sent any more. */
   forget(member: Member): void {
-    this.latest.delete(member);
     this.gapped.delete(member);
-    if (!this.waiting) return;
-    for (let index = this.head; index < this.entries.length; index++) {
-      const entry = this.entries[index]!;
-      if (entry.member === member && !entry.dead) this.kill(entry);
-    }
+    for (const entry of this.waitingOf.get(member) ?? []) this.kill(entry);
   }
 
   /** The session is gone. */
@@ -279,6 +311,7 @@ export class Outbox {
     this.dead = 0;
     this.droppable = 0;
     this.latest.clear();
+    this.waitingOf.clear();
     this.gapped.clear();
   }
 }

@@ -49,7 +49,7 @@ export class Peer {
 
   /** The stream ends before these requests were accepted. */
   refusePending(member: Member, refusal: Refusal): void {
-    for (const { request } of member.pending ?? []) this.refuse(member.lane.stream.code, request, refusal);
+    for (const request of member.pending()) this.refuse(member.lane.stream.code, request, refusal);
   }
 
   /** The session ends one of its requests (rule 8). */

@@ -31,8 +31,11 @@ export class ProviderMessages {
     upstream.heard();
     const run = { session, hold: undefined as Hold | undefined };
     this.run = run;
-    upstream.stream.receive(batch, start, end, count);
-    this.run = undefined;
+    try {
+      upstream.stream.receive(batch, start, end, count);
+    } finally {
+      this.run = undefined;
+    }
     if (run.hold === undefined) session.consume(end - start);
     else run.hold.settle(end - start);
     if (batch[start + OFFSET.flags]! & Flag.FINAL) {

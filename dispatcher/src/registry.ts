@@ -1,7 +1,7 @@
 import type { Core } from './core.js';
 import { ForwardingTable } from './forwarding-table.js';
 import type { Handlers } from './handlers.js';
-import { Offers } from './offers.js';
+import { Offers, type Range } from './offers.js';
 import type { Provider } from './provider.js';
 import { returnHandlers } from './return-handlers/index.js';
 import { sendHandlers } from './send-handlers/index.js';
@@ -39,7 +39,7 @@ export class Registry {
   }
 
   private create(definition: ServiceDefinition): Service {
-    return new Service(this.core, definition, this.handlers, this.offers, this.provider);
+    return new Service(this.core, definition, this.handlers, this.offers, this.provider, (gone) => this.remove(gone));
   }
 
   service(code: number): Service | undefined {
@@ -65,7 +65,7 @@ export class Registry {
 
   /** A new stream, with its upstream on the way (rule 2). */
   open(service: Service, code: number, params: string): Stream {
-    const stream = new Stream(this.core, service, code, params, (gone) => this.remove(gone));
+    const stream = new Stream(service, code, params);
     let byParams = this.streams.get(code);
     if (byParams === undefined) {
       byParams = new Map();
@@ -100,20 +100,45 @@ export class Registry {
     return count;
   }
 
-  /** A provider came up, or OFFERed more: whoever waits for it gets it. */
+  /** A provider at a static address came up: whoever waits for it gets it. */
   providerUp(provider: Provider): void {
     for (const service of this.services.values()) {
+      if (!service.names(provider)) continue;
       const joins = service.sendHandler.joins === true;
-      const waiting = joins ? this.streamsOf(service) : service.orphans;
-      for (const stream of [...waiting]) {
-        if ((joins || stream.upstreams.length === 0) && service.serves(stream.code, provider)) stream.assign();
+      for (const stream of [...(joins ? this.streamsIn([], [service.definition]) : service.orphans)]) {
+        if (stream.service === service) stream.assign();
       }
     }
-    for (const upstream of [...provider.upstreams]) upstream.offered();
   }
 
-  private *streamsOf(service: Service): Generator<Stream> {
-    for (const stream of this.allStreams()) if (stream.service === service) yield stream;
+  /** A provider OFFERed these: whoever waits for one of them gets it. */
+  offered(provider: Provider, codes: readonly number[], ranges: readonly Range[]): void {
+    for (const stream of [...this.streamsIn(codes, ranges)]) {
+      const { service } = stream;
+      stream.upstreamOf(provider)?.offered();
+      const waits = !stream.served || service.sendHandler.joins === true;
+      if (waits && service.serves(stream.code, provider)) stream.assign();
+    }
+  }
+
+  /** A provider WITHDREW these. */
+  withdrawn(provider: Provider, codes: readonly number[], ranges: readonly Range[]): void {
+    for (const stream of [...this.streamsIn(codes, ranges)]) {
+      const upstream = stream.upstreamOf(provider);
+      if (upstream === undefined) continue;
+      // a static provider stays the one to ask, and may offer the code again; another offer of a dynamic one goes on
+      if (!stream.service.serves(stream.code, provider)) stream.upstreamLost(upstream, 'provider withdrew');
+      else if (provider.address !== undefined) upstream.notProvided();
+    }
+  }
+
+  private *streamsIn(codes: readonly number[], ranges: readonly Range[]): Generator<Stream> {
+    const named = new Set(codes);
+    for (const code of named) yield* this.streams.get(code)?.values() ?? [];
+    if (ranges.length === 0) return;
+    for (const [code, byParams] of this.streams) {
+      if (!named.has(code) && ranges.some(({ from, to }) => code >= from && code <= to)) yield* byParams.values();
+    }
   }
 
   /** Applies a new table as a whole. Streams whose service did not change see nothing. */
@@ -123,10 +148,11 @@ export class Registry {
     const wanted = new Map(definitions.map((definition) => [nameOf(definition), definition]));
     const removed = [...this.services.keys()].filter((name) => !wanted.has(name));
     for (const name of removed) this.services.delete(name);
+    const rehandled = new Set<Service>();
     for (const [name, definition] of wanted) {
       const service = this.services.get(name);
       if (service === undefined) this.services.set(name, this.create(definition));
-      else service.update(definition, handlers, this.provider);
+      else if (service.update(definition, handlers, this.provider)) rehandled.add(service);
     }
     let ended = 0;
     let moved = 0;
@@ -135,7 +161,7 @@ export class Registry {
       if (service === undefined) {
         stream.end({ code: 'SERVICE_REMOVED', message: `service ${stream.code} was removed` });
         ended++;
-      } else if (stream.adopt(service)) {
+      } else if (stream.adopt(service, rehandled)) {
         moved++;
       }
     }

@@ -46,6 +46,8 @@ export interface ServiceDefinition {
     readonly maxSubscribers: number;
     /** Bytes of params in a request. */
     readonly maxParams: number;
+    /** Bytes that one stream keeps for late joiners. */
+    readonly maxKept: number;
   };
   /** Name of one of `modules.onProbe`, or empty. */
   readonly onProbe: string;

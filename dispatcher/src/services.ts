@@ -1,5 +1,5 @@
 import type { Core } from './core.js';
-import type { Handlers, ProbeListener, ProviderView, ReturnHandler, SendHandler } from './handlers.js';
+import type { Handlers, ProbeListener, ProviderView, RequestView, ReturnHandler, SendHandler } from './handlers.js';
 import type { Offers } from './offers.js';
 import type { Provider } from './provider.js';
 import { returnHandlers } from './return-handlers/index.js';
@@ -18,23 +18,26 @@ export class Service {
   private statics: readonly Provider[] = [];
 
   constructor(
-    private readonly core: Core,
+    readonly core: Core,
     public definition: ServiceDefinition,
     private handlers: Handlers,
     private readonly offers: Offers,
     provider: (address: string) => Provider,
+    /** Tells the registry that nothing holds a stream any more. */
+    readonly gone: (stream: Stream) => void,
   ) {
     this.sendHandler = this.findSendHandler();
     this.findProviders(provider);
   }
 
-  /** Takes over a changed definition; streams stay. */
-  update(definition: ServiceDefinition, handlers: Handlers, provider: (address: string) => Provider): void {
+  /** Takes over a changed definition; streams stay. Returns whether the send handler is another one now. */
+  update(definition: ServiceDefinition, handlers: Handlers, provider: (address: string) => Provider): boolean {
     this.handlers = handlers;
     const changed = definition.sendHandler !== this.definition.sendHandler;
     this.definition = definition;
     if (changed) this.sendHandler = this.findSendHandler();
     this.findProviders(provider);
+    return changed;
   }
 
   private findSendHandler(): SendHandler {
@@ -63,8 +66,12 @@ export class Service {
 
   /** Whether the provider may serve the code at all, up or not. */
   serves(code: number, provider: Provider): boolean {
-    const all = this.definition.providers === 'dynamic' ? this.offers.of(code) : this.statics;
-    return all.includes(provider);
+    return this.definition.providers === 'dynamic' ? this.offers.has(provider, code) : this.statics.includes(provider);
+  }
+
+  /** Whether the table names the provider for this service. */
+  names(provider: Provider): boolean {
+    return this.statics.includes(provider);
   }
 
   hasOther(stream: Stream, provider: Provider): boolean {
@@ -72,12 +79,13 @@ export class Service {
   }
 
   /** The provider(s) a request goes to; a handler that fails or answers nonsense chooses the first. */
-  choose(stream: Stream, without?: Provider): readonly Provider[] {
-    let up = this.candidates(stream.code, without);
-    if (up.length === 0 && without !== undefined) up = this.candidates(stream.code);
-    if (up.length === 0) return up;
+  choose(request: RequestView, without?: Provider): readonly Provider[] {
+    let up = this.candidates(request.code, without);
+    if (up.length === 0 && without !== undefined) up = this.candidates(request.code);
+    // one is no choice
+    if (up.length <= 1) return up;
     const views: readonly ProviderView[] = up;
-    const chosen = this.core.guard('send handler', () => this.sendHandler.choose(stream, views), views.slice(0, 1));
+    const chosen = this.core.guard('send handler', () => this.sendHandler.choose(request, views), views.slice(0, 1));
     const valid = up.filter((provider) => Array.isArray(chosen) && chosen.includes(provider));
     return valid.length > 0 ? valid : up.slice(0, 1);
   }

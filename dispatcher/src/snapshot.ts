@@ -35,9 +35,7 @@ export function sendSnapshot(stream: Stream, member: Member, request: number, st
 
 /** A group's history goes to its first member only: no response is for two of them. */
 function firstEnough({ lane }: Member): boolean {
-  return (
-    lane.stream.service.returnHandler(lane.options.returnHandler)?.snapshots !== false || lane.members.length === 1
-  );
+  return lane.stream.service.returnHandler(lane.options.returnHandler)?.snapshots !== false || lane.size === 1;
 }
 
 function sendKept(member: Member, message: Uint8Array): void {

@@ -22,11 +22,14 @@ export class StaticProviders {
     return entry.provider;
   }
 
-  /** Dials what is named and not dialled yet, and leaves what is named no longer. */
+  /**
+   * Dials what is named and not dialled yet, or said once that it will not have us, and leaves what is named no longer.
+   */
   update(services: readonly ServiceDefinition[]): void {
     const named = new Set(services.flatMap(({ providers }) => (providers === 'dynamic' ? [] : providers)));
     for (const [address, entry] of this.providers) {
       if (named.has(address)) {
+        if (entry.connection?.state === 'closed') entry.connection = undefined;
         entry.connection ??= this.dial(entry.provider);
       } else {
         this.providers.delete(address);

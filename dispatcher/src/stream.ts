@@ -10,16 +10,13 @@ import {
   writeU53,
 } from '@trunkline/proto';
 import type { Core } from './core.js';
-import { FilterIndex } from './filters/index.js';
-import type { SendHandler } from './handlers.js';
-import { createKept, type Kept } from './kept.js';
-import { Lane, type LaneOptions, laneKey } from './lane.js';
+import { createKept, type Kept, keepsAs } from './kept.js';
+import { BROADCAST, Lane, type LaneOptions, type SpecialLane } from './lane.js';
 import type { Member } from './member.js';
-import { readInput } from './message-input.js';
 import type { Provider } from './provider.js';
-import type { Keep } from './service.js';
 import type { Service } from './services.js';
 import { sendSnapshot } from './snapshot.js';
+import { SpecialLanes } from './special-lanes.js';
 import { Upstream } from './upstream.js';
 
 export type StreamStatus = 'pending' | 'live' | 'stale';
@@ -31,8 +28,6 @@ export interface Ending {
   readonly retryable?: boolean;
   readonly exit?: number | undefined;
 }
-
-const BROADCAST = 'broadcast';
 
 /** What the dispatcher keeps for one distinct (service code, params): rule 1. */
 export class Stream implements TimerOwner {
@@ -46,33 +41,29 @@ export class Stream implements TimerOwner {
   members = 0;
   /** Lives on without a subscriber: it is recorded. */
   pinned = false;
-  readonly upstreams: Upstream[] = [];
   kept: Kept | undefined;
-  private keep: Keep;
-  private sendHandler: SendHandler;
+  /** The first upstream, which knows the next; more than one is rare. */
+  private upstream: Upstream | undefined;
   private readonly birth: number;
   /** The lane without filter and with the plain return handler: it has the stream's line id. */
   private plain: Lane | undefined;
-  private lanes: Map<string, Lane> | undefined;
-  private filtered: FilterIndex<Lane> | undefined;
-  /** Lanes without a filter, but with a line id of their own. */
-  private unfiltered: Lane[] | undefined;
+  private special: SpecialLanes | undefined;
   private lingerTimer: Timer | undefined;
 
   constructor(
-    readonly core: Core,
     public service: Service,
     readonly code: number,
     /** The params bytes, one character per byte. */
     readonly params: string,
-    /** Tells the registry that nothing holds the stream any more. */
-    private readonly onGone: (stream: Stream) => void,
   ) {
+    const { core, definition } = service;
     this.line = core.lines.allocate(this);
     this.birth = core.nextGeneration();
-    this.keep = service.definition.keep;
-    this.kept = createKept(this.keep, 0);
-    this.sendHandler = service.sendHandler;
+    this.kept = createKept(definition.keep, definition.limits.maxKept, 0);
+  }
+
+  get core(): Core {
+    return this.service.core;
   }
 
   get epoch(): Uint8Array {
@@ -83,46 +74,29 @@ export class Stream implements TimerOwner {
 
   /** The lane for these options, if there is one. */
   findLane(options: LaneOptions): Lane | undefined {
-    return isPlain(options) ? this.plain : this.lanes?.get(laneKey(options));
+    return isPlain(options) ? this.plain : this.special?.find(options);
   }
 
-  /** The lane for these options, made if need be. Takes over the filter; a second one for the same lane is given back. */
+  /**
+   * The lane for these options, made if need be. Takes over the filter; a second one for the same lane is given back.
+   * @throws TrunklineError HANDLER_FAILED: the return handler does not open it; the filter is given back
+   */
   lane(options: LaneOptions): Lane {
     if (isPlain(options)) {
-      this.plain ??= new Lane(this, this.line, '', options, undefined);
+      this.plain ??= new Lane(this, options);
       return this.plain;
     }
-    this.lanes ??= new Map();
-    const key = laneKey(options);
-    const existing = this.lanes.get(key);
-    if (existing !== undefined) {
-      if (options.filter) this.core.filters.release(options.filter);
-      return existing;
-    }
-    const handler = options.returnHandler === BROADCAST ? undefined : this.service.returnHandler(options.returnHandler);
-    const lane = new Lane(this, this.core.lines.allocate(this), key, options, handler);
-    this.lanes.set(key, lane);
-    if (options.filter === undefined) {
-      this.unfiltered ??= [];
-      this.unfiltered.push(lane);
-    } else {
-      this.filtered ??= new FilterIndex();
-      this.filtered.add(options.filter, lane);
-    }
-    return lane;
+    this.special ??= new SpecialLanes(this);
+    return this.special.get(options);
   }
 
   get laneCount(): number {
-    return (this.plain === undefined ? 0 : 1) + (this.lanes?.size ?? 0);
+    return (this.plain === undefined ? 0 : 1) + (this.special?.size ?? 0);
   }
 
   *allLanes(): Generator<Lane> {
     if (this.plain !== undefined) yield this.plain;
-    if (this.lanes !== undefined) yield* this.lanes.values();
-  }
-
-  private *allMembers(): Generator<Member> {
-    for (const lane of this.allLanes()) yield* lane.members;
+    if (this.special !== undefined) yield* this.special.all();
   }
 
   join(member: Member): void {
@@ -138,7 +112,7 @@ export class Stream implements TimerOwner {
     lane.remove(member);
     this.members--;
     this.service.subscribers--;
-    if (lane.members.length === 0) this.closeLane(lane);
+    if (lane.size === 0) this.closeLane(lane);
     if (this.members > 0 || this.pinned) return;
     const { linger } = this.service.definition;
     if (linger === 0 || this.status === 'pending') {
@@ -151,20 +125,8 @@ export class Stream implements TimerOwner {
 
   private closeLane(lane: Lane): void {
     lane.close();
-    if (lane === this.plain) {
-      this.plain = undefined;
-      return;
-    }
-    this.lanes!.delete(lane.key);
-    this.core.lines.release(lane.line);
-    const { filter } = lane.options;
-    if (filter === undefined) {
-      this.unfiltered!.splice(this.unfiltered!.indexOf(lane), 1);
-    } else {
-      this.filtered!.remove(filter, lane);
-      if (this.filtered!.size === 0) this.filtered = undefined;
-      this.core.filters.release(filter);
-    }
+    if (lane === this.plain) this.plain = undefined;
+    else this.special!.remove(lane as SpecialLane);
   }
 
   onTimer(): void {
@@ -188,22 +150,43 @@ export class Stream implements TimerOwner {
   /** Gives the stream its upstream(s), or leaves it among those that wait for a provider. `without` is not asked. */
   assign(without?: Provider): void {
     for (const provider of this.service.choose(this, without)) {
-      if (!this.upstreams.some((upstream) => upstream.provider === provider)) {
-        this.upstreams.push(new Upstream(this.core, this, provider));
-      }
+      if (this.upstreamOf(provider) === undefined) this.append(new Upstream(this, provider));
     }
-    if (this.upstreams.length === 0) this.service.orphans.add(this);
-    else this.service.orphans.delete(this);
+    if (this.upstream === undefined) this.service.orphans.add(this);
+    else if (this.service.orphans.size > 0) this.service.orphans.delete(this);
+  }
+
+  private append(upstream: Upstream): void {
+    let last = this.upstream;
+    while (last?.sibling !== undefined) last = last.sibling;
+    if (last === undefined) this.upstream = upstream;
+    else last.sibling = upstream;
+  }
+
+  /** In the order in which they were chosen. */
+  get upstreams(): Upstream[] {
+    const list: Upstream[] = [];
+    for (let each = this.upstream; each !== undefined; each = each.sibling) list.push(each);
+    return list;
+  }
+
+  /** Whether it has an upstream. */
+  get served(): boolean {
+    return this.upstream !== undefined;
   }
 
   upstreamOf(provider: Provider): Upstream | undefined {
-    for (const upstream of this.upstreams) if (upstream.provider === provider) return upstream;
-    return undefined;
+    let upstream = this.upstream;
+    while (upstream !== undefined && upstream.provider !== provider) upstream = upstream.sibling;
+    return upstream;
   }
 
   private drop(upstream: Upstream, cancel: boolean): void {
-    const at = this.upstreams.indexOf(upstream);
-    if (at >= 0) this.upstreams.splice(at, 1);
+    if (this.upstream === upstream) this.upstream = upstream.sibling;
+    for (let each = this.upstream; each !== undefined; each = each.sibling) {
+      if (each.sibling === upstream) each.sibling = upstream.sibling;
+    }
+    upstream.sibling = undefined;
     upstream.close(cancel);
   }
 
@@ -220,11 +203,7 @@ export class Stream implements TimerOwner {
   }
 
   private answerPending(): void {
-    for (const member of [...this.allMembers()]) {
-      const { pending } = member;
-      member.pending = undefined;
-      for (const { request, start } of pending ?? []) this.answer(member, request, start);
-    }
+    for (const lane of this.allLanes()) for (const member of [...lane.members]) member.answerPending();
   }
 
   upstreamStale(upstream: Upstream, reason: string): void {
@@ -254,18 +233,21 @@ export class Stream implements TimerOwner {
   /** The provider is gone, or does not serve the code any more: another one, or wait. */
   upstreamLost(upstream: Upstream, reason: string): void {
     this.drop(upstream, false);
-    if (this.upstreams.length === 0) this.becomeStale(reason);
+    if (this.upstream === undefined) this.becomeStale(reason);
     this.assign(upstream.provider.up ? upstream.provider : undefined);
   }
 
   /** One provider ended it: the last one ends it for everyone, and so does any with a final response (rule 10). */
   upstreamEnded(upstream: Upstream, ending: Ending, final = false): void {
     this.drop(upstream, false);
-    if (final || this.upstreams.length === 0) this.end(ending);
+    if (final || this.upstream === undefined) this.end(ending);
   }
 
-  /** After a reload: the service as it is now. Returns whether an upstream had to be given up for it. */
-  adopt(service: Service): boolean {
+  /**
+   * After a reload: the service as it is now. Returns whether an upstream had to be given up for it.
+   * @param rehandled services with another send handler than before
+   */
+  adopt(service: Service, rehandled: ReadonlySet<Service>): boolean {
     const previous = this.service;
     this.service = service;
     if (previous !== service) {
@@ -275,29 +257,24 @@ export class Stream implements TimerOwner {
       service.streams++;
       service.subscribers += this.members;
     }
-    const keep = service.definition.keep;
-    if (!sameKeep(keep, this.keep)) {
-      this.keep = keep;
-      // what came before is kept no longer: a reader that resumes there has to be told
-      this.kept = createKept(keep, this.sequence);
-    }
-    this.adoptSendHandler();
+    const { keep, limits } = service.definition;
+    // what came before is kept no longer: a reader that resumes there has to be told
+    if (!keepsAs(this.kept, keep, limits.maxKept)) this.kept = createKept(keep, limits.maxKept, this.sequence);
+    const changed = rehandled.has(service) || rehandled.has(previous) || previous.sendHandler !== service.sendHandler;
+    if (changed && !service.sendHandler.joins) this.keepOneUpstream();
     const outdated = this.upstreams.filter((upstream) => !service.serves(this.code, upstream.provider));
     for (const upstream of outdated) this.drop(upstream, true);
-    if (outdated.length > 0 && this.upstreams.length === 0) this.becomeStale('provider removed from the table');
-    if (this.upstreams.length === 0 || service.sendHandler.joins) this.assign();
+    if (outdated.length > 0 && this.upstream === undefined) this.becomeStale('provider removed from the table');
+    if (this.upstream === undefined || service.sendHandler.joins) this.assign();
     for (const upstream of this.upstreams) upstream.retime();
     return outdated.length > 0;
   }
 
   /** Where one provider is chosen instead of several, the one that was heard last goes on (rule 1). */
-  private adoptSendHandler(): void {
-    const { sendHandler } = this.service;
-    if (this.sendHandler === sendHandler) return;
-    this.sendHandler = sendHandler;
-    if (sendHandler.joins || this.upstreams.length < 2) return;
-    const current = this.upstreams.find(({ generation }) => generation === this.generation) ?? this.upstreams[0];
-    for (const upstream of [...this.upstreams]) if (upstream !== current) this.drop(upstream, true);
+  private keepOneUpstream(): void {
+    const { upstreams } = this;
+    const current = upstreams.find(({ generation }) => generation === this.generation) ?? upstreams[0];
+    for (const upstream of upstreams) if (upstream !== current) this.drop(upstream, true);
   }
 
   // ---- responses ----
@@ -307,24 +284,8 @@ export class Stream implements TimerOwner {
     for (let at = start; at < end; at += readU32(buffer, at)) writeU53(buffer, at + OFFSET.sequence, ++this.sequence);
     this.kept?.add(buffer, start, end);
     if (this.service.definition.record !== undefined) this.core.record(this, buffer, start, end);
-    const { plain, unfiltered, filtered } = this;
-    plain?.deliver(buffer, start, end, count);
-    if (unfiltered !== undefined) for (const lane of unfiltered) lane.deliverCopy(buffer, start, end, count);
-    if (filtered !== undefined) this.filter(filtered, buffer, start, end);
-  }
-
-  private filter(index: FilterIndex<Lane>, buffer: Uint8Array, start: number, end: number): void {
-    const touched: Lane[] = [];
-    for (let at = start; at < end; at += readU32(buffer, at)) {
-      const input = readInput(buffer, at);
-      if (input === undefined) this.core.counters.filterErrors++;
-      else {
-        index.match(input, (lane) => {
-          if (lane.hit(buffer, at)) touched.push(lane);
-        });
-      }
-    }
-    for (const lane of touched) lane.deliverHits(buffer);
+    this.plain?.deliver(buffer, start, end, count);
+    this.special?.deliver(buffer, start, end, count);
   }
 
   // ---- the end ----
@@ -337,7 +298,7 @@ export class Stream implements TimerOwner {
       const { code, generation, sequence } = this;
       const message = singleMessage({ type: Type.END, code, line: lane.line, generation, sequence }, bytes);
       for (const member of [...lane.members]) {
-        if (member.pending !== undefined) member.peer.refusePending(member, ending);
+        member.peer.refusePending(member, ending);
         if (member.answered) member.tell(message);
         member.peer.detach(member);
       }
@@ -351,16 +312,12 @@ export class Stream implements TimerOwner {
     if (this.core.lines.get(this.line) !== this) return;
     this.core.lines.release(this.line);
     if (this.lingerTimer !== undefined) this.core.context.timers.stop(this.lingerTimer);
-    for (const upstream of [...this.upstreams]) this.drop(upstream, true);
+    for (const upstream of this.upstreams) this.drop(upstream, true);
     this.service.orphans.delete(this);
-    this.onGone(this);
+    this.service.gone(this);
   }
 }
 
 function isPlain(options: LaneOptions): boolean {
   return options.filter === undefined && options.returnHandler === BROADCAST && options.variant === '';
-}
-
-function sameKeep(left: Keep, right: Keep): boolean {
-  return JSON.stringify(left) === JSON.stringify(right);
 }

@@ -1,7 +1,7 @@
 import { OFFSET, paramsKey, payload, readU32, type Session, TrunklineError } from '@trunkline/proto';
 import type { Core } from './core.js';
 import type { Filter } from './filters/index.js';
-import type { LaneOptions } from './lane.js';
+import { BROADCAST, type Lane, type LaneOptions, PLAIN } from './lane.js';
 import { Member } from './member.js';
 import type { Peer } from './peer.js';
 import type { Registry } from './registry.js';
@@ -13,6 +13,10 @@ export interface SubscriptionLimits {
   /** Requests of one session. */
   readonly maxSubscriptions: number;
 }
+
+/** Longest epoch, bytes, and name of a group, characters, of a REQUEST: they are kept. */
+const MAX_EPOCH = 64;
+const MAX_GROUP = 256;
 
 /** REQUEST and CANCEL of subscribers. */
 export class Subscriptions {
@@ -45,6 +49,9 @@ export class Subscriptions {
   private subscribe(peer: Peer, code: number, fields: payload.Request): void {
     const { request, start } = fields;
     if (request === 0) throw new TrunklineError('REQUEST_INVALID', 'a request id must not be 0');
+    if (start.epoch.length > MAX_EPOCH) throw new TrunklineError('REQUEST_INVALID', 'no epoch is that long');
+    if (fields.group.length > MAX_GROUP)
+      throw new TrunklineError('REQUEST_INVALID', 'the name of the group is too long');
     const known = peer.requests.get(request);
     if (known !== undefined) {
       this.repeat(known, code, fields);
@@ -54,14 +61,7 @@ export class Subscriptions {
     if (service === undefined) throw new TrunklineError('UNKNOWN_SERVICE', `no service has the code ${code}`);
     const overflow = this.checkLimits(peer, service, fields);
     const options = this.laneOptions(service, fields);
-    const member = this.enter(peer, service, code, fields, options, overflow);
-    if (member.lane.stream.status === 'pending') {
-      member.pending ??= [];
-      // the payload is a view of a batch that will not stay
-      member.pending.push({ request, start: { ...start, epoch: start.epoch.slice() } });
-    } else {
-      member.lane.stream.answer(member, request, start);
-    }
+    this.enter(peer, service, code, fields, options, overflow);
   }
 
   /** The same request again: its answer is still to come, or was lost with nothing else of the session. */
@@ -70,7 +70,7 @@ export class Subscriptions {
     if (stream.code !== code || stream.params !== paramsKey(params)) {
       throw new TrunklineError('REQUEST_INVALID', `request id ${request} is in use`);
     }
-    if (member.pending?.some((each) => each.request === request)) return;
+    if (member.isPending(request)) return;
     stream.answer(member, request, { from: payload.StartFrom.LIVE, sequence: 0, epoch: new Uint8Array(0) });
   }
 
@@ -105,6 +105,7 @@ export class Subscriptions {
     if (!returnHandlers.includes(returnHandler)) {
       throw new TrunklineError('RETURN_HANDLER_NOT_ALLOWED', `return must be one of ${returnHandlers.join(', ')}`);
     }
+    if (returnHandler === BROADCAST && fields.filter === '') return PLAIN;
     const handler = service.returnHandler(returnHandler)!;
     // an option that the return handler does not look at must not split its lane
     const options = {
@@ -128,7 +129,7 @@ export class Subscriptions {
     fields: payload.Request,
     options: LaneOptions,
     overflow: Overflow,
-  ): Member {
+  ): void {
     const stream = this.stream(service, code, paramsKey(fields.params), options);
     const other = stream.findLane(options)?.find(peer);
     // one session, one lane, two overflow policies: a session is sent a response once per lane, so it needs a second one
@@ -139,23 +140,32 @@ export class Subscriptions {
       const message = `the session is in the group ${options.group} with overflow ${other.overflow}`;
       throw new TrunklineError('OVERFLOW_NOT_ALLOWED', message);
     }
-    const lane = stream.lane(clash ? { ...options, variant: overflow } : options);
+    const lane = this.lane(stream, clash ? { ...options, variant: overflow } : options);
+    const { request, start } = fields;
+    const waits = stream.status === 'pending';
+    const pending = waits ? lasting(start) : undefined;
     const existing = lane.find(peer);
-    if (existing !== undefined) {
-      existing.addRequest(fields.request);
-      peer.requests.set(fields.request, existing);
-      return existing;
+    const member = existing ?? new Member(peer, lane, overflow, request, pending);
+    if (existing === undefined) stream.join(member);
+    else existing.addRequest(request, pending);
+    peer.requests.set(request, member);
+    if (stream.members === 1 && !stream.served) stream.assign();
+    if (!waits) stream.answer(member, request, start);
+  }
+
+  private lane(stream: Stream, options: LaneOptions): Lane {
+    try {
+      return stream.lane(options);
+    } catch (error) {
+      // opened for this request alone
+      if (stream.members === 0 && !stream.served) stream.close();
+      throw error;
     }
-    const member = new Member(peer, lane, overflow, fields.request);
-    stream.join(member);
-    peer.requests.set(fields.request, member);
-    if (stream.members === 1 && stream.upstreams.length === 0) stream.assign();
-    return member;
   }
 
   private stream(service: Service, code: number, params: string, options: LaneOptions): Stream {
     const existing = this.registry.find(code, params);
-    if (existing !== undefined) return existing;
+    if (existing !== undefined && !this.core.lines.full) return existing;
     if (service.streams >= service.definition.limits.maxStreams || this.core.lines.full) {
       if (options.filter) this.core.filters.release(options.filter);
       throw new TrunklineError('LIMIT_EXCEEDED', `service ${service.definition.name} has too many streams`, {
@@ -164,4 +174,9 @@ export class Subscriptions {
     }
     return this.registry.open(service, code, params);
   }
+}
+
+/** The payload is a view of a batch that will not stay. */
+function lasting(start: payload.Start): payload.Start {
+  return start.epoch.length === 0 ? start : { ...start, epoch: start.epoch.slice() };
 }

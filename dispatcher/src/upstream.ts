@@ -1,13 +1,4 @@
-import {
-  HEADER_BYTES,
-  keyBytes,
-  payload,
-  reportFault,
-  Timer,
-  type TimerOwner,
-  TrunklineError,
-  Type,
-} from '@trunkline/proto';
+import { HEADER_BYTES, payload, reportFault, Timer, type TimerOwner, TrunklineError, Type } from '@trunkline/proto';
 import type { Core } from './core.js';
 import type { Provider } from './provider.js';
 import type { Stream } from './stream.js';
@@ -35,8 +26,11 @@ const moves: Record<UpstreamState, readonly UpstreamState[]> = {
 /** Most bytes that encoding adds to the params of a request. */
 const PARAMS_OVERHEAD = 6;
 
+/** An upstream is its own timer: there may be a million of them. */
+const owner: TimerOwner = { onTimer: (timer) => (timer as Upstream).onTimer() };
+
 /** One stream at one provider: the only place that sends REQUEST, PROBE and CANCEL upstream. */
-export class Upstream implements TimerOwner {
+export class Upstream extends Timer {
   state: UpstreamState = 'queued';
   readonly generation: number;
   /** Whether it stands in the queue of the provider's pacer. */
@@ -46,19 +40,28 @@ export class Upstream implements TimerOwner {
   /** Whether it takes one of the places of the request window. */
   inFlight = false;
   private sent = false;
+  /** How often it was asked: REQUESTs before it was answered, PROBEs since it was heard after that. */
   private attempts = 0;
-  private misses = 0;
+  /** Whole milliseconds, which take no object of their own. */
   private lastHeard = 0;
-  private readonly timer = new Timer(this);
+  /** The next one of the same stream. */
+  sibling: Upstream | undefined;
+  /** Neighbours in the provider's list. */
+  before: Upstream | undefined;
+  after: Upstream | undefined;
 
   constructor(
-    private readonly core: Core,
     readonly stream: Stream,
     readonly provider: Provider,
   ) {
-    this.generation = core.nextGeneration();
+    super(owner);
+    this.generation = stream.core.nextGeneration();
     provider.upstreams.add(this);
     provider.pacer.add(this);
+  }
+
+  private get core(): Core {
+    return this.stream.core;
   }
 
   /** Returns whether there is such a move; one that there is not changes nothing. */
@@ -84,13 +87,13 @@ export class Upstream implements TimerOwner {
   private sendRequest(): void {
     if (!this.fits) {
       // not now: whoever made this upstream does not know it yet
-      this.core.context.timers.start(this.timer, 0);
+      this.core.context.timers.start(this, 0);
       return;
     }
     if (this.sent) this.core.counters.resends++;
     this.send(Type.REQUEST);
     this.sent = true;
-    this.core.context.timers.start(this.timer, this.resendDelay());
+    this.core.context.timers.start(this, this.resendDelay());
   }
 
   private get fits(): boolean {
@@ -100,7 +103,7 @@ export class Upstream implements TimerOwner {
 
   /** The prober has its turn: asks a silent provider, which registers the subscription if it lost it (rule 5). */
   probe(): void {
-    this.misses++;
+    this.attempts++;
     this.core.counters.probes++;
     this.send(Type.PROBE);
   }
@@ -110,7 +113,7 @@ export class Upstream implements TimerOwner {
     const { stream, generation } = this;
     this.provider.session?.send(
       { type, code: stream.code, line: stream.line, generation },
-      payload.upstream.encode({ params: keyBytes(stream.params) }),
+      payload.encodeUpstream(stream.params),
     );
   }
 
@@ -123,18 +126,17 @@ export class Upstream implements TimerOwner {
 
   /** ACCEPTED, a response, a PROBE_REPLY or a PROBE of this generation came. */
   heard(): void {
-    this.lastHeard = this.core.now();
-    if (this.misses > 0) this.misses = 0;
+    this.lastHeard = Math.ceil(this.core.now());
+    this.attempts = 0;
     if (this.state !== 'live') this.answered();
   }
 
   private answered(): void {
     if (!this.move('live')) return;
-    this.attempts = 0;
     this.leaveWindow();
     const { probeAfter } = this.stream.service.definition;
-    if (probeAfter > 0) this.core.context.timers.start(this.timer, probeAfter);
-    else this.core.context.timers.stop(this.timer);
+    if (probeAfter > 0) this.core.context.timers.start(this, probeAfter);
+    else this.core.context.timers.stop(this);
     this.stream.upstreamLive(this);
   }
 
@@ -143,8 +145,9 @@ export class Upstream implements TimerOwner {
     if (this.state === 'queued' || this.state === 'waiting') return;
     const was = this.state;
     if (!this.move('waiting')) return;
+    if (was !== 'requested') this.attempts = 0;
     this.leaveWindow();
-    this.core.context.timers.start(this.timer, this.resendDelay());
+    this.core.context.timers.start(this, this.resendDelay());
     if (was !== 'requested') this.stream.upstreamStale(this, 'provider has no handler');
   }
 
@@ -180,11 +183,11 @@ export class Upstream implements TimerOwner {
     if (probeAfter === 0) return;
     const silence = this.core.now() - this.lastHeard;
     if (silence < probeAfter) {
-      timers.start(this.timer, probeAfter - silence);
+      timers.start(this, probeAfter - silence);
       return;
     }
-    timers.start(this.timer, probeAfter);
-    if (this.state === 'live' && this.misses >= probeMisses && this.move('stale')) {
+    timers.start(this, probeAfter);
+    if (this.state === 'live' && this.attempts >= probeMisses && this.move('stale')) {
       this.stream.upstreamStale(this, 'provider silent');
       if (this.closed) return;
     }
@@ -195,7 +198,7 @@ export class Upstream implements TimerOwner {
   retime(): void {
     const watched = this.state === 'live' || this.state === 'stale';
     const { probeAfter } = this.stream.service.definition;
-    if (watched && probeAfter > 0 && !this.timer.active) this.core.context.timers.start(this.timer, probeAfter);
+    if (watched && probeAfter > 0 && !this.active) this.core.context.timers.start(this, probeAfter);
   }
 
   private get closed(): boolean {
@@ -209,7 +212,7 @@ export class Upstream implements TimerOwner {
   /** Ends it; with `cancel` the provider is told, if it may know of it (rule 8). */
   close(cancel: boolean): void {
     if (this.closed || !this.move('closed')) return;
-    this.core.context.timers.stop(this.timer);
+    this.core.context.timers.stop(this);
     this.provider.upstreams.delete(this);
     if (this.queued) this.provider.pacer.withdraw();
     if (cancel && this.sent) {

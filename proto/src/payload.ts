@@ -1,11 +1,15 @@
 import { TrunklineError } from './errors.js';
 import { trunkline } from './generated/schema.js';
 import { bodyStart, readU32 } from './header.js';
+import { keyBytes } from './params.js';
+import { FieldReader, FieldWriter } from './wire-fields.js';
 
 /** Encodes and decodes one kind of payload; absent fields read as the defaults of proto3. */
 export interface Codec<T> {
   encode(value: Partial<T>): Uint8Array;
   decode(bytes: Uint8Array): T;
+  /** The same from a part of a batch, where it is one of the usual ones; otherwise undefined. */
+  read?(batch: Uint8Array, start: number, end: number): T | undefined;
 }
 
 interface Generated {
@@ -102,8 +106,72 @@ export interface Request extends RequestFields {
   start: Start;
 }
 const KEPT: Start = Object.freeze({ from: StartFrom.KEPT, sequence: 0, epoch: none });
+const reader = new FieldReader();
+const writer = new FieldWriter();
+
+/** Runs `read` over the fields; undefined where one of them is not as usual. */
+function quickly<T>(batch: Uint8Array, start: number, end: number, read: () => T | undefined): T | undefined {
+  reader.begin(batch, start, end);
+  const result = read();
+  reader.finish();
+  return reader.odd ? undefined : result;
+}
+
+function readStart(): Start | undefined {
+  const end = reader.length() + reader.position;
+  const start = { from: 0, sequence: 0, epoch: none };
+  while (reader.more && reader.position < end) {
+    const tag = reader.tag();
+    if (tag === 0x08) start.from = reader.u32();
+    else if (tag === 0x10) start.sequence = reader.varint();
+    else if (tag === 0x1a) start.epoch = reader.view();
+    else reader.odd = true;
+  }
+  if (reader.position !== end) reader.odd = true;
+  return start;
+}
+
+function readRequest(): Request | undefined {
+  const fields: Request = {
+    request: 0,
+    params: none,
+    filter: '',
+    returnHandler: '',
+    group: '',
+    rate: 0,
+    overflow: '',
+    start: KEPT,
+    window: 0,
+  };
+  while (reader.more) {
+    const tag = reader.tag();
+    if (tag === 0x08) fields.request = reader.u32();
+    else if (tag === 0x12) fields.params = reader.view();
+    else if (tag === 0x1a) fields.filter = reader.text();
+    else if (tag === 0x22) fields.returnHandler = reader.text();
+    else if (tag === 0x2a) fields.group = reader.text();
+    else if (tag === 0x30) fields.rate = reader.u32();
+    else if (tag === 0x3a) fields.overflow = reader.text();
+    else if (tag === 0x42 && fields.start === KEPT) fields.start = readStart() ?? KEPT;
+    else if (tag === 0x48) fields.window = reader.u32();
+    else reader.odd = true;
+  }
+  return fields;
+}
+
 export const request: Codec<Request> = {
-  encode: (value) => requestFields.encode(value),
+  encode(value) {
+    const { request = 0, params = none, filter = '', returnHandler = '', group = '', rate = 0 } = value;
+    const { overflow = '', start, window = 0 } = value;
+    writer.begin().number(0x08, request).block(0x12, params).text(0x1a, filter).text(0x22, returnHandler);
+    writer.text(0x2a, group).number(0x30, rate).text(0x3a, overflow);
+    if (start !== undefined) {
+      const from = writer.open(0x42);
+      writer.number(0x08, start.from).number(0x10, start.sequence).block(0x1a, start.epoch).close(from);
+    }
+    writer.number(0x48, window);
+    return writer.odd ? requestFields.encode(value) : writer.done();
+  },
   decode(bytes) {
     const fields = requestFields.decode(bytes);
     const given = fields.start as unknown as trunkline.Start.$Properties | undefined;
@@ -111,17 +179,81 @@ export const request: Codec<Request> = {
     const read = { from: given.from ?? 0, sequence: plain(given.sequence ?? 0) as number, epoch: given.epoch ?? none };
     return { ...fields, start: read };
   },
+  read: (batch, start, end) => quickly(batch, start, end, readRequest),
 };
 
-export const upstream = codec(trunkline.Upstream as never, { params: none });
-export const cancel = codec(trunkline.Cancel as never, { request: 0 });
-export const accepted = codec(trunkline.Accepted as never, {
+const upstreamFields = codec(trunkline.Upstream as never, { params: none });
+export const upstream: Codec<{ params: Uint8Array }> = {
+  ...upstreamFields,
+  read: (batch, start, end) =>
+    quickly(batch, start, end, () => {
+      const fields = { params: none };
+      while (reader.more) {
+        if (reader.tag() === 0x0a) fields.params = reader.view();
+        else reader.odd = true;
+      }
+      return fields;
+    }),
+};
+
+/** As `upstream.encode` of the bytes that the key stands for (`paramsKey`). */
+export function encodeUpstream(key: string): Uint8Array {
+  writer.begin().text(0x0a, key, true);
+  return writer.odd ? upstreamFields.encode({ params: keyBytes(key) }) : writer.done();
+}
+
+const cancelFields = codec(trunkline.Cancel as never, { request: 0 });
+export const cancel: Codec<{ request: number }> = {
+  encode(value) {
+    writer.begin().number(0x08, value.request ?? 0);
+    return writer.odd ? cancelFields.encode(value) : writer.done();
+  },
+  decode: cancelFields.decode,
+  read: (batch, start, end) =>
+    quickly(batch, start, end, () => {
+      const fields = { request: 0 };
+      while (reader.more) {
+        if (reader.tag() === 0x08) fields.request = reader.u32();
+        else reader.odd = true;
+      }
+      return fields;
+    }),
+};
+
+const acceptedFields = codec(trunkline.Accepted as never, {
   request: 0,
   epoch: none,
   snapshot: false,
   resumed: false,
   status: '',
 });
+export type Accepted = ReturnType<typeof acceptedFields.decode>;
+
+function readAccepted(): Accepted {
+  const fields: Accepted = { request: 0, epoch: none, snapshot: false, resumed: false, status: '' };
+  while (reader.more) {
+    const tag = reader.tag();
+    if (tag === 0x08) fields.request = reader.u32();
+    else if (tag === 0x12) fields.epoch = reader.view();
+    else if (tag === 0x18) fields.snapshot = reader.varint() !== 0;
+    else if (tag === 0x20) fields.resumed = reader.varint() !== 0;
+    else if (tag === 0x2a) fields.status = reader.text();
+    else reader.odd = true;
+  }
+  return fields;
+}
+
+export const accepted: Codec<Accepted> = {
+  encode(value) {
+    const { request = 0, epoch = none, snapshot = false, resumed = false, status = '' } = value;
+    writer.begin().number(0x08, request).block(0x12, epoch).flag(0x18, snapshot).flag(0x20, resumed);
+    writer.text(0x2a, status);
+    return writer.odd ? acceptedFields.encode(value) : writer.done();
+  },
+  decode: acceptedFields.decode,
+  read: (batch, start, end) => quickly(batch, start, end, readAccepted),
+};
+
 export const refused = codec(trunkline.Refused as never, {
   request: 0,
   code: '',
@@ -177,8 +309,10 @@ export type Settled = ReturnType<typeof settled.decode>;
  * @throws TrunklineError BATCH_INVALID: the payload is not what its type says; concerns this message only
  */
 export function readPayload<T>(kind: Codec<T>, batch: Uint8Array, at: number): T {
+  const start = bodyStart(batch, at);
+  const end = at + readU32(batch, at);
   try {
-    return kind.decode(batch.subarray(bodyStart(batch, at), at + readU32(batch, at)));
+    return kind.read?.(batch, start, end) ?? kind.decode(batch.subarray(start, end));
   } catch (cause) {
     throw new TrunklineError('BATCH_INVALID', `payload cannot be decoded: ${(cause as Error).message}`, { cause });
   }

@@ -1,6 +1,7 @@
 import { type ErrorCode, knownCode, TrunklineError } from './errors.js';
 import { reportFault } from './fault.js';
 import type { Flushable } from './flusher.js';
+import { helloBatch, welcomeBatch } from './greeting.js';
 import { Flag, type Header, type HeaderFault, headerFault, isData, OFFSET, readU32, Type } from './header.js';
 import { Outgoing } from './outgoing.js';
 import * as payload from './payload.js';
@@ -94,33 +95,15 @@ export class Session implements Flushable, TimerOwner {
   /** Says HELLO now and again after a growing wait with jitter. */
   hello(): void {
     if (this.state !== 'connecting') return;
-    const { limits, identity, random, timers } = this.context;
-    const bytes = payload.hello.encode({
-      nonce: this.nonce,
-      instance: identity.instance,
-      name: identity.name,
-      heartbeatMs: limits.heartbeat,
-      maxMessage: limits.maxMessage,
-      credit: limits.receiveWindow,
-      token: this.token,
-    });
-    this.link.send(singleMessage({ type: Type.HELLO }, bytes));
+    const { limits, random, timers } = this.context;
+    this.link.send(helloBatch(this.context, this.nonce, this.token));
     timers.start(this.helloTimer, this.helloWait * (0.75 + random.next() / 2));
     this.helloWait = Math.min(limits.helloCap, this.helloWait * 2);
   }
 
   /** A repeated HELLO of this very session: the WELCOME was lost or is under way. */
   sendWelcome(): void {
-    const { limits, identity } = this.context;
-    const bytes = payload.welcome.encode({
-      nonce: this.nonce,
-      instance: identity.instance,
-      name: identity.name,
-      heartbeatMs: limits.heartbeat,
-      maxMessage: limits.maxMessage,
-      credit: limits.receiveWindow,
-    });
-    this.link.send(singleMessage({ type: Type.WELCOME }, bytes));
+    this.link.send(welcomeBatch(this.context, this.nonce));
   }
 
   /** Takes one batch from the link: all of it, or nothing and a count of the fault. */
@@ -317,7 +300,8 @@ export class Session implements Flushable, TimerOwner {
 
   /** Data bytes sent that the peer has not consumed yet: the load of a member of a group. */
   get outstanding(): number {
-    return this.initialCredit - this.credit;
+    // a peer may grant more than it consumed
+    return Math.max(0, this.initialCredit - this.credit);
   }
 
   private touch(): void {

@@ -31,6 +31,7 @@ export function answerAdmin(dispatcher: Dispatcher, peer: Peer, batch: Uint8Arra
     peer.refuse(0, request, { code, message, retryable });
   };
   try {
+    checkRoom(peer, request);
     const result = perform(dispatcher, decodeParams(fields.params));
     // what has to be read or stored first is answered later
     if (isThenable(result))
@@ -68,14 +69,18 @@ function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
-/** @throws TrunklineError LIMIT_EXCEEDED, MESSAGE_TOO_LARGE: the answer is not held back for a peer without room for it */
+/** Before anything is done: an answer is not held back for a peer without room for it. @throws TrunklineError LIMIT_EXCEEDED */
+function checkRoom(peer: Peer, request: number): void {
+  if (request === 0) throw new TrunklineError('REQUEST_INVALID', 'a request id must not be 0');
+  if (peer.session.credit > 0) return;
+  throw new TrunklineError('LIMIT_EXCEEDED', 'the session has no credit for the answer', { retryable: true });
+}
+
+/** @throws TrunklineError MESSAGE_TOO_LARGE */
 function reply(peer: Peer, request: number, body: Uint8Array): void {
   const length = HEADER_BYTES + body.length;
   if (length > peer.session.peerMaxMessage) {
     throw new TrunklineError('MESSAGE_TOO_LARGE', `the answer has ${length} bytes: ask with a smaller limit`);
-  }
-  if (peer.session.credit <= 0) {
-    throw new TrunklineError('LIMIT_EXCEEDED', 'the session has no credit for the answer', { retryable: true });
   }
   // a line of its own for the one response; it is free again at once, as nothing else can arrive on it
   const { lines } = peer.core;

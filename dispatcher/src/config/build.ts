@@ -85,6 +85,7 @@ function buildService(service: ServiceInput, defaults: ServiceOptionsInput): Ser
       maxStreams: limit('maxStreams'),
       maxSubscribers: limit('maxSubscribers'),
       maxParams: bytes(limit('maxParams')),
+      maxKept: bytes(limit('maxKept')),
     },
     onProbe: option('onProbe'),
     ...(service.record === undefined ? {} : { record: buildRecord(service.record) }),

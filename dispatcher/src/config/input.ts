@@ -23,6 +23,7 @@ export interface LimitsInput {
   maxStreams: number;
   maxSubscribers: number;
   maxParams: SizeInput;
+  maxKept: SizeInput;
 }
 
 export type KeepInput = 'none' | 'last' | 'lastPerKey' | { lastPerKey: number } | { ring: number };
@@ -103,7 +104,7 @@ export const serviceDefaults: Readonly<ServiceOptions> = {
   linger: '0s',
   keep: 'none',
   latestRate: 10,
-  limits: { maxStreams: 100_000, maxSubscribers: 1_000_000, maxParams: '64KiB' },
+  limits: { maxStreams: 100_000, maxSubscribers: 1_000_000, maxParams: '64KiB', maxKept: '16MiB' },
   onProbe: '',
 };
 

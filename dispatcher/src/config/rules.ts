@@ -215,7 +215,9 @@ function checkBounds(document: JsonDocument, { at, options }: Owner): void {
   for (const name of ['resendAfter', 'resendCap', 'probeAfter', 'linger']) {
     checkDuration(document, [...at, name], own(options, name));
   }
-  checkSize(document, [...at, 'limits', 'maxParams'], own(dictionary(own(options, 'limits')), 'maxParams'), 1);
+  for (const name of ['maxParams', 'maxKept']) {
+    checkSize(document, [...at, 'limits', name], own(dictionary(own(options, 'limits')), name), 1);
+  }
 }
 
 function checkDuration(document: JsonDocument, at: Path, value: unknown): void {

@@ -94,6 +94,9 @@ const limits = object('Bounds of one service; a request over one of them is REFU
   }),
   maxSubscribers: count('Most subscribers of the service at a time.', billion, { default: d.limits.maxSubscribers }),
   maxParams: size('Most bytes of params in a request; less than session.maxMessage.', { default: d.limits.maxParams }),
+  maxKept: size('Most bytes that one stream keeps for late joiners; over it the oldest are dropped.', {
+    default: d.limits.maxKept,
+  }),
 });
 
 const kept = { title: 'a whole number from 1 to 1000000', type: 'integer', minimum: 1, maximum: 1_000_000 };
@@ -341,7 +344,7 @@ const session = object('Sessions of all peers, subscribers as well as providers.
   maxSubscriptions: count('Most subscriptions of one session at a time.', billion, { default: s.maxSubscriptions }),
 });
 
-/** JSON Schema of a configuration file; `config/trunkline.schema.json` is this object. */
+/** JSON Schema of a configuration file; `config/schema/trunkline.schema.json` is this object. */
 export const configurationSchema: Schema = {
   $schema: 'http://json-schema.org/draft-07/schema#',
   ...object(

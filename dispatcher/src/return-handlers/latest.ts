@@ -2,8 +2,9 @@ import { readU32 } from '@trunkline/proto';
 import type { LaneDelivery, LaneView, ReturnHandler } from '../handlers.js';
 import { keyOf } from '../kept.js';
 
-/** Keys with nothing due are forgotten beyond this many. */
+/** Keys that a lane remembers, and bytes of responses that it holds back; over them the oldest goes out early. */
 const MAX_KEYS = 100_000;
+const MAX_HELD_BYTES = 16 * 1024 * 1024;
 
 /** Conflation: the newest response per key, at most `rate` a second; what a newer one replaced is not delivered. */
 export const latest: ReturnHandler = {
@@ -22,6 +23,7 @@ class Latest implements LaneDelivery {
   /** In the order in which they were last sent, so the next due is first. */
   private readonly keys = new Map<string, Key>();
   private waiting = 0;
+  private heldBytes = 0;
   private wakeAt = Number.POSITIVE_INFINITY;
 
   constructor(
@@ -49,21 +51,29 @@ class Latest implements LaneDelivery {
       this.waiting++;
       if (key.due < this.wakeAt) this.wake(key.due, now);
     }
+    this.heldBytes += end - start - (key.held?.length ?? 0);
     key.held = buffer.slice(start, end);
+    if (this.heldBytes > MAX_HELD_BYTES) this.releaseOldest(now);
+  }
+
+  /** Bounds come before the rate. */
+  private releaseOldest(now: number): void {
+    for (const [name, key] of this.keys) {
+      if (key.held !== undefined) this.release(name, key.held, now);
+      if (this.heldBytes <= MAX_HELD_BYTES) return;
+    }
   }
 
   private sent(name: string, now: number): void {
     this.keys.delete(name);
     this.keys.set(name, { due: now + this.interval, held: undefined });
-    if (this.keys.size > MAX_KEYS) this.forget(now);
+    if (this.keys.size > MAX_KEYS) this.forgetOldest();
   }
 
-  /** Drops keys that could be sent at once anyway. */
-  private forget(now: number): void {
-    for (const [name, key] of this.keys) {
-      if (key.due > now || key.held !== undefined) return;
-      this.keys.delete(name);
-    }
+  private forgetOldest(): void {
+    const [name, { held }] = this.keys.entries().next().value!;
+    this.keys.delete(name);
+    if (held !== undefined) this.handHeld(held);
   }
 
   private wake(at: number, now: number): void {
@@ -81,12 +91,19 @@ class Latest implements LaneDelivery {
         break;
       }
       if (key.held !== undefined) this.release(name, key.held, now);
+      // it may be sent at once, as one that is not known
+      else this.keys.delete(name);
     }
   }
 
   private release(name: string, held: Uint8Array, now: number): void {
-    this.waiting--;
     this.sent(name, now);
+    this.handHeld(held);
+  }
+
+  private handHeld(held: Uint8Array): void {
+    this.waiting--;
+    this.heldBytes -= held.length;
     this.hand(held, 0, held.length);
   }
 

@@ -13,7 +13,7 @@ const demo = (script: string) => join(repository, 'examples', 'demo', script);
 /** The shipped configuration on a free port. */
 function demoConfiguration(): object {
   const configuration = JSON.parse(readFileSync(join(repository, 'config', 'demo.json'), 'utf8')) as object;
-  return { ...configuration, $schema: join(repository, 'config', 'trunkline.schema.json') };
+  return { ...configuration, $schema: join(repository, 'config', 'schema', 'trunkline.schema.json') };
 }
 
 /** Command lines of all processes that name the text. */

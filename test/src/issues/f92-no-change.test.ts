@@ -13,7 +13,7 @@ test('F92: the same content in other words is no change; a real one is', async (
     { services, tokens: ['y', 'x'], drain: '1000ms', listen },
     JSON.stringify({ drain: '1s', listen, tokens: ['x', 'y'], services }, undefined, '\t').replaceAll('\n', '\r\n'),
     {
-      $schema: './trunkline.schema.json',
+      $schema: './schema/trunkline.schema.json',
       listen,
       drain: '1s',
       tokens: ['x', 'y'],

@@ -137,7 +137,7 @@ function configurationOf(dice: Dice, addresses: readonly string[]): Configuratio
     linger: dice.pick([0, 0, 300, 1500]),
     keep: keepOf(dice),
     latestRate: dice.pick([2, 10]),
-    limits: { maxStreams: 1000, maxSubscribers: 1000, maxParams: 1024 },
+    limits: { maxStreams: 1000, maxSubscribers: 1000, maxParams: 1024, maxKept: 65_536 },
     onProbe: '',
     ...more,
   });

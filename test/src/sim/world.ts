@@ -50,7 +50,7 @@ interface Event {
 }
 
 /** Turns of the microtask queue after each event: the longest chain of promises in the SDKs is shorter. */
-const TURNS = 8;
+const TURNS = 6;
 
 /** Time, and all that happens in it, one event after the other. */
 export class World {

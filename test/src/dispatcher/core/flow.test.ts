@@ -212,3 +212,110 @@ for (const overflow of ['dropOldest', 'latest']) {
     assert.deepEqual([outbox.length, outbox.bytes], [0, 0]);
   });
 }
+
+/** A slow subscriber of code 100 whose session has used up its credit, and its outbox. */
+async function exhausted(overflow: string, returnHandler = 'broadcast') {
+  const made = await DispatcherWorld.start(
+    [
+      {
+        code: 100,
+        providers: 'dynamic',
+        overflow: ['dropOldest', 'latest', 'disconnect', 'block'],
+        returnHandlers: ['broadcast', 'latest'],
+        latestRate: 100,
+      },
+    ],
+    { session: { outbox: '8KiB', receiveWindow: '64KiB' } },
+  );
+  const provider = await made.provider(100);
+  const slow = await made.peer({ receiveWindow: 1 * KIB });
+  slow.consuming = false;
+  slow.request(100, 1, { overflow, returnHandler });
+  await made.settle();
+  const { outbox } = [...made.dispatcher.peers.values()][1]!;
+  return { made, provider, slow, outbox, request: provider.take('REQUEST')[0]! };
+}
+
+test('latest: keys that were sent are not remembered, however many there are', async () => {
+  const { made, provider, slow, outbox, request } = await exhausted('latest');
+  for (let n = 1; n <= 500; n++) {
+    provider.respond(request, `${n}`.padEnd(400, '.'), { key: `key ${n}` });
+    await made.settle();
+    // never so much that the queue is empty
+    if (n > 8) slow.session.consume(400);
+    await made.settle();
+  }
+  assert.ok(outbox.waiting);
+  assert.ok(outbox.remembered <= 40, `${outbox.remembered} keys`);
+});
+
+test('a response that is too large for the subscriber is told at once, also when no other follows', async () => {
+  const made = await DispatcherWorld.start([{ code: 100, providers: 'dynamic' }]);
+  const provider = await made.provider(100);
+  const small = await made.peer({ maxMessage: 500 });
+  small.request(100, 1);
+  await made.settle();
+  provider.respond(provider.take('REQUEST')[0]!, 'x'.repeat(1000));
+  await made.settle();
+  assert.deepEqual(
+    small.take('GAP').map(({ fields }) => [fields.count, fields.first, fields.last]),
+    [[1, 1, 1]],
+  );
+});
+
+test('block with a return handler that sends by its own timer is bounded too: the session ends', async () => {
+  const { made, provider, slow, outbox, request } = await exhausted('block', 'latest');
+  let most = 0;
+  for (let n = 1; n <= 400 && slow.closed === undefined; n++) {
+    if (provider.session.credit > 0) provider.respond(request, `${n}`.padEnd(400, '.'), { key: 'one' });
+    await made.advance(3);
+    most = Math.max(most, outbox.bytes);
+  }
+  // what holds the provider back is bounded by its window, the rest by the outbox
+  assert.ok(most <= (64 + 8 + 1) * KIB, `${most} bytes waited`);
+  assert.equal(slow.closed, 'SLOW_CONSUMER');
+});
+
+test('a subscriber that leaves all its lines with a full outbox gives everything back', async () => {
+  const { made, provider, slow, outbox } = await exhausted('block');
+  const requests = 80;
+  for (let n = 2; n <= requests; n++) slow.request(100, n, { overflow: 'block', params: n });
+  await made.settle();
+  for (let batch = provider.take('REQUEST'); batch.length > 0; batch = provider.take('REQUEST')) {
+    for (const each of batch) if (provider.session.credit > 0) provider.respond(each, 'x');
+    await made.settle();
+  }
+  assert.ok(outbox.bytes > 0);
+  for (let n = 1; n <= requests; n++) slow.cancel(n);
+  await made.settle();
+  assert.equal(outbox.bytes, 0);
+  assert.deepEqual(made.leftovers(), nothing);
+  assert.equal(provider.session.outstanding < 16 * KIB, true, 'the provider has its credit back');
+});
+
+test('group: a member that is about to be ended because it fell behind gets no share any more', async () => {
+  const made = await DispatcherWorld.start(
+    [{ code: 100, providers: 'dynamic', overflow: ['disconnect', 'dropOldest'], returnHandlers: ['group'] }],
+    { session: { outbox: '1KiB' } },
+  );
+  const provider = await made.provider(100);
+  const slow = await made.peer({ receiveWindow: 1 * KIB });
+  slow.consuming = false;
+  slow.request(100, 1, { group: 'g', overflow: 'disconnect' });
+  await made.settle();
+  const [request] = provider.take('REQUEST');
+  provider.respond(request!, 'x'.repeat(2 * KIB));
+  await made.settle();
+  const steady = await made.peer({ receiveWindow: 16 * KIB });
+  steady.consuming = false;
+  steady.request(100, 1, { group: 'g', overflow: 'dropOldest' });
+  await made.settle();
+  provider.respond(request!, 'x'.repeat(10 * KIB));
+  await made.settle();
+  assert.equal(steady.take('RESPONSE').length, 1);
+  for (let n = 1; n <= 10; n++) provider.respond(request!, `${n}`.padEnd(300, '.'));
+  await made.settle();
+  assert.equal(slow.closed, 'SLOW_CONSUMER');
+  // three waited for the slow one and went with it, as did the fourth, which was too much
+  assert.deepEqual(numbers(steady.take()), range(5, 10));
+});

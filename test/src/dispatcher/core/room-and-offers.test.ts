@@ -124,7 +124,7 @@ test('a snapshot, its end included, is spent from the credit that its receiver g
   assert.equal(before - peer!.session.credit, readU32(encodeMessage({ type: Type.RESPONSE }), 0));
 });
 
-test('offers end with the session, also those of a provider at a static address', async () => {
+test('offers end with the session; those of a provider at a static address are none', async () => {
   const address = 'tcp://127.0.0.1:7501';
   const made = await DispatcherWorld.start([{ ...service, providers: [address] }]);
   const provider = new Provider();
@@ -132,7 +132,10 @@ test('offers end with the session, also those of a provider at a static address'
   await made.network.listen(address, provider.host(made.world.context()));
   await made.settle();
   const { offers } = made.dispatcher.registry;
+  assert.equal(offers.of(100).length, 0);
+  const dialled = await made.provider(100);
   assert.equal(offers.of(100).length, 1);
+  dialled.session.close();
   made.network.cut(address);
   await made.settle();
   assert.equal(offers.of(100).length, 0);

@@ -1,4 +1,4 @@
-// Writes trunkline.schema.json from the schema in the dispatcher: `npm run build && node config/write-schema.mjs`.
+// Writes trunkline.schema.json from the schema in the dispatcher: `npm run build && node config/schema/write.mjs`.
 import { writeFileSync } from 'node:fs';
 import { configurationSchema } from '@trunkline/dispatcher';
 
