@@ -2,38 +2,48 @@ import { writeFileSync } from 'node:fs';
 import { machine, packageVersion } from './lib/machine.mjs';
 import { readOptions, usage } from './lib/options.mjs';
 import { Missing, runCleanly } from './lib/processes.mjs';
+import { loadQueueSystem, queueSystemNames } from './lib/queue-system.mjs';
 import { evaluate, rowText, summary } from './lib/report.mjs';
 import { loadSystem, systemNames } from './lib/system.mjs';
 
-const files = ['throughput', 'latency', 'filters', 'storm', 'idle', 'slow', 'recovery'];
+const files = ['throughput', 'latency', 'filters', 'storm', 'idle', 'slow', 'recovery', 'queues'];
+const systemsOf = { live: systemNames, queues: queueSystemNames };
 
 async function loadScenarios() {
   const modules = await Promise.all(files.map((name) => import(`./scenarios/${name}.mjs`)));
   return modules.flatMap((module) => module.default);
 }
 
-function chosen(scenarios, { only, quick }) {
-  if (only !== undefined) return scenarios.filter(({ name }) => only.some((word) => name.startsWith(word)));
-  return quick ? scenarios.filter((scenario) => scenario.quick.length > 0) : scenarios;
+function chosen(scenarios, { group, only, quick }) {
+  const own = scenarios.filter((scenario) => (scenario.group ?? 'live') === group);
+  if (only !== undefined) return own.filter(({ name }) => only.some((word) => name.startsWith(word)));
+  return quick ? own.filter((scenario) => scenario.quick.length > 0) : own;
 }
 
 /** Systems that are there, with their versions; the others are reported. */
-async function available({ peers }) {
+async function available({ group, peers }) {
   const systems = new Map();
   const versions = {};
   const notes = [];
-  for (const name of systemNames) {
+  const load = group === 'queues' ? loadQueueSystem : loadSystem;
+  for (const name of systemsOf[group]) {
     if (name !== 'trunkline' && peers !== undefined && !peers.includes(name)) continue;
-    const system = await loadSystem(name);
+    const system = await load(name);
     try {
-      versions[name] = { server: system.version(), client: `${system.client} ${packageVersion(system.client)}` };
+      versions[name] = { server: system.version(), client: clientText(system.client) };
       systems.set(name, system);
+      if (system.promise !== undefined) notes.push(`${system.title} confirms what is ${system.promise}`);
     } catch (error) {
       if (!(error instanceof Missing)) throw error;
       notes.push(`${system.title} is left out: ${error.message}`);
     }
   }
   return { systems, versions, notes };
+}
+
+function clientText(client) {
+  const version = packageVersion(client);
+  return version === 'unknown' ? client : `${client} ${version}`;
 }
 
 /** What a scenario is given. */
@@ -61,7 +71,7 @@ function benchFor(scenario, { options, systems, notes }) {
 async function main() {
   let options;
   try {
-    options = readOptions(process.argv.slice(2), systemNames);
+    options = readOptions(process.argv.slice(2), systemsOf);
   } catch (error) {
     console.error(`${error.message}\n\n${usage}`);
     return 2;
@@ -82,7 +92,9 @@ async function main() {
   console.log(`${host.cpu}, ${host.cores} cores, ${host.memoryGiB} GiB, ${host.system}, Node ${host.node}`);
   console.log(
     Object.entries(versions)
-      .map(([name, { server }]) => `${name} ${server}`)
+      .map(([name, { server, client }]) =>
+        options.group === 'queues' ? `${name} ${server} (${client})` : `${name} ${server}`,
+      )
       .join(', '),
   );
   console.log(`${options.rounds} round(s) each, in turns; "×" is Trunkline against the other in the same round\n`);

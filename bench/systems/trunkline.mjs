@@ -4,7 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { freePort, profiling, scratch, startServer } from '../lib/processes.mjs';
 
-const program = fileURLToPath(new URL('../../cli/bin/trunkline.js', import.meta.url));
+export const program = fileURLToPath(new URL('../../cli/bin/trunkline.js', import.meta.url));
 const manifest = new URL('../../dispatcher/package.json', import.meta.url);
 
 /** Sent between two looks at the event loop. */

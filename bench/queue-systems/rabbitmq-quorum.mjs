@@ -1,0 +1,3 @@
+import { rabbitQueue } from '../lib/rabbitmq-queue.mjs';
+
+export default rabbitQueue('quorum');
