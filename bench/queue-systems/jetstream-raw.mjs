@@ -1,7 +1,7 @@
 import { counting, RawClient } from '../lib/raw-client.mjs';
 import jetstream from './jetstream.mjs';
 
-const INBOX = '_INBOX.raw';
+let inboxes = 0;
 
 /** NATS JetStream without what nats.js costs. Publishes only. */
 export default {
@@ -14,6 +14,7 @@ export default {
     return {
       ...(await jetstream.connect(url)),
       async publisher(queue) {
+        const inbox = `_INBOX.raw.${process.pid}.${++inboxes}`;
         // the answer to a publish is a message to the inbox with one object in JSON
         const count = counting('}'.charCodeAt(0));
         let greeted = false;
@@ -28,15 +29,15 @@ export default {
           tls_required: false,
           lang: 'node',
           version: '1',
-          protocol: 0,
+          protocol: 1,
         };
-        client.write(`CONNECT ${JSON.stringify(options)}\r\nSUB ${INBOX} 1\r\n`);
+        client.write(`CONNECT ${JSON.stringify(options)}\r\nSUB ${inbox} 1\r\n`);
         const tail = Buffer.from('\r\n');
         const heads = new Map();
         return (body, stored) => {
           let head = heads.get(body.length);
           if (head === undefined) {
-            head = Buffer.from(`PUB queue-${queue} ${INBOX} ${body.length}\r\n`);
+            head = Buffer.from(`PUB queue-${queue} ${inbox} ${body.length}\r\n`);
             heads.set(body.length, head);
           }
           client.send(head, body, tail, stored);

@@ -162,7 +162,9 @@ export class QueueMessages {
     } else if (delayMs > MAX_TIME) {
       answer(ranges, 'OPTION_INVALID', `a time is at most ${MAX_TIME} ms`);
     } else if (type === Type.ACK) {
-      owner.member.ack(ranges, answer);
+      // one that nobody waits for is not worth a commit of its own
+      if (call === 0) answer(owner.member.ackSoon(ranges));
+      else owner.member.ack(ranges, answer);
     } else if (type === Type.NACK) {
       answer(owner.member.nack(ranges, delayMs, reason));
     } else {

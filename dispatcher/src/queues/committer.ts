@@ -13,6 +13,8 @@ const COMMIT_MESSAGES = 2048;
 const MAX_UNDER_WAY = 2;
 /** A store that failed is tried again after this, ms. */
 export const STORE_AGAIN = 500;
+/** Records that nobody waits for are stored after this where no message comes that they can go with, ms. */
+const SOON = 50;
 /** The queues' time is stored so often, ms: after a restart it does not go back by more. */
 const TIME_STEP = 1000;
 export const TIME_RECORD = 'time';
@@ -72,19 +74,22 @@ export class Committer implements Flushable {
   private blocked = false;
   private lastTime = 0;
   private readonly retry = new Timer({ onTimer: () => this.again() });
+  private readonly soon = new Timer({ onTimer: () => this.schedule() });
   private idle: (() => void)[] = [];
   private readonly due: Queue[] = [];
 
   constructor(private readonly options: CommitterOptions) {}
 
-  queueChanged(queue: Queue): void {
+  queueChanged(queue: Queue, urgent: boolean): void {
     this.queues.add(queue);
-    this.schedule();
+    if (urgent) this.schedule();
+    else this.scheduleSoon();
   }
 
   groupChanged(group: Group, urgent: boolean): void {
     this.groups.add(group);
     if (urgent) this.schedule();
+    else this.scheduleSoon();
   }
 
   publisherChanged(queue: Queue, publisher: Publisher | undefined, id: string): void {
@@ -118,7 +123,7 @@ export class Committer implements Flushable {
 
   /** Resolves when nothing is under way or waits to be stored, or cannot be. */
   settled(): Promise<void> {
-    if (this.groups.size > 0) this.schedule();
+    if (this.groups.size + this.queues.size > 0) this.schedule();
     if (!this.scheduled && this.underWay === 0 && !this.hasWork()) return Promise.resolve();
     if (this.blocked) return Promise.resolve();
     return new Promise((resolve) => this.idle.push(resolve));
@@ -129,6 +134,10 @@ export class Committer implements Flushable {
     if (this.scheduled) return;
     this.scheduled = true;
     this.options.flusher.add(this);
+  }
+
+  private scheduleSoon(): void {
+    if (!this.urgent && !this.soon.active) this.options.timers.start(this.soon, SOON);
   }
 
   flush(): void {
@@ -244,8 +253,9 @@ export class Committer implements Flushable {
   private succeeded({ batches, groups, done }: UnderWay): void {
     this.underWay--;
     if (batches.length > 0) this.refusal = undefined;
-    for (const batch of batches) batch.queue.stored(batch);
+    // groups first: otherwise they would see messages that they may not deliver yet, and ask for another commit
     for (const cut of groups.values()) cut.flushed();
+    for (const batch of batches) batch.queue.stored(batch);
     for (const tell of done) tell();
     this.ended();
   }
@@ -303,6 +313,7 @@ export class Committer implements Flushable {
 
   close(): void {
     this.options.timers.stop(this.retry);
+    this.options.timers.stop(this.soon);
     this.blocked = true;
   }
 }

@@ -107,7 +107,7 @@ export class Inlet {
     this.pending.push(run);
     this.pendingCount += count;
     this.pendingBytes += end - start;
-    this.queue.host.queueChanged(this.queue);
+    this.queue.host.queueChanged(this.queue, true);
   }
 
   /** A part of the run may still fit. */

@@ -49,17 +49,29 @@ export class Member {
    */
   ack(ranges: readonly Range[], done: (failed: readonly Range[]) => void): void {
     const { group } = this;
-    const taken = this.take(ranges);
-    for (const { first, last } of taken.parts) {
-      group.settle(first, last);
-      this.acked += last - first + 1;
-    }
+    const taken = this.settle(ranges);
     if (taken.parts.length === 0) {
       done(taken.failed);
       return;
     }
     group.whenStored(() => done(taken.failed));
     group.pump();
+  }
+
+  /** Done with: stored with the next commit, which comes soon. Returns the ranges that the member does not hold. */
+  ackSoon(ranges: readonly Range[]): readonly Range[] {
+    const { failed } = this.settle(ranges);
+    this.group.pump();
+    return failed;
+  }
+
+  private settle(ranges: readonly Range[]): ReturnType<Member['take']> {
+    const taken = this.take(ranges);
+    for (const { first, last } of taken.parts) {
+      this.group.settle(first, last);
+      this.acked += last - first + 1;
+    }
+    return taken;
   }
 
   /** To be delivered again, not before `delay` ms. Returns the ranges that the member does not hold. */

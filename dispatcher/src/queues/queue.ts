@@ -29,7 +29,8 @@ export interface QueueHost {
   time(): number;
   /** Why nothing is taken for the store now, or undefined. */
   refusal(): PublishRefusal | undefined;
-  queueChanged(queue: Queue): void;
+  /** The next commit is about the queue too; if not `urgent`, one that takes place anyway, or soon. */
+  queueChanged(queue: Queue, urgent: boolean): void;
   groupChanged(group: Group, urgent: boolean): void;
   publisherChanged(queue: Queue, publisher: Publisher | undefined, id: string): void;
   /** Forgets everything that is stored of a queue. */
@@ -337,13 +338,13 @@ export class Queue {
     this.ledger.trim(upTo);
     this.cache.trim(upTo);
     this.trimDue = true;
-    this.changed();
+    this.changed(false);
   }
 
   /** Its record is stored again. */
-  private changed(): void {
+  private changed(urgent = true): void {
     this.recordDue = true;
-    if (this.durable) this.host.queueChanged(this);
+    if (this.durable) this.host.queueChanged(this, urgent);
   }
 
   private watchAge(): void {

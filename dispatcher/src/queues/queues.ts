@@ -80,8 +80,8 @@ export class Queues implements QueueHost {
     return this.options.compile(filter);
   }
 
-  queueChanged(queue: Queue): void {
-    this.committer.queueChanged(queue);
+  queueChanged(queue: Queue, urgent: boolean): void {
+    this.committer.queueChanged(queue, urgent);
   }
 
   groupChanged(group: Group, urgent: boolean): void {
