@@ -2,6 +2,7 @@ import { defaultSessionLimits, type SessionContext, TrunklineError } from '@trun
 import { nodeContext } from '@trunkline/proto/connect';
 import { ZmqTransport } from '@trunkline/proto/zmq';
 import { type Logger, pino } from 'pino';
+import { collectYoung } from './collect-young.js';
 import { readConfiguration } from './config/index.js';
 import { Dispatcher, type ReloadReport, type StopReport } from './dispatcher.js';
 import type { Handlers } from './handlers.js';
@@ -32,7 +33,7 @@ export class Daemon {
     const { configuration } = await readConfiguration(file);
     log.level = configuration.log.level;
     const handlers = await loadHandlers(configuration);
-    const transport = new ZmqTransport({ log });
+    const transport = new ZmqTransport({ log, onReceived: collectYoung() });
     let dispatcher: Dispatcher | undefined;
     const context = contextOf(configuration, (error) => {
       log.error({ err: error }, 'a fault of the dispatcher');

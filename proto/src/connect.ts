@@ -2,7 +2,7 @@ import { Connection } from './connection.js';
 import { TrunklineError } from './errors.js';
 import type { FaultListener } from './fault.js';
 import { Flusher } from './flusher.js';
-import { createNodeTimers, systemClock, systemRandom } from './node.js';
+import { allocate, createNodeTimers, systemClock, systemRandom } from './node.js';
 import { type Log, silentLog, type Transport } from './ports.js';
 import { defaultSessionLimits, type Identity, type SessionContext, type SessionLimits } from './session-types.js';
 import { MAX_DELAY } from './timers.js';
@@ -77,6 +77,7 @@ export function nodeContext(
     flusher: new Flusher(queueMicrotask, onFault),
     identity: processIdentity(options.name),
     limits: sessionLimits(options.limits),
+    allocate,
     ...(onFault === undefined ? {} : { onFault }),
   };
 }

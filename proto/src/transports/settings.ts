@@ -35,6 +35,8 @@ export interface ZmqTransportOptions {
   readonly handshakeTimeoutMs?: number;
   readonly curve?: CurveOptions;
   readonly log?: Log;
+  /** Called between steps, each time this many more bytes were received: 8 MiB. */
+  readonly onReceived?: () => void;
 }
 
 /** What a transport counts; monotonic. */
@@ -62,6 +64,8 @@ export interface Settings {
   readonly connectTimeoutMs: number;
   readonly handshakeTimeoutMs: number;
   readonly log: Log;
+  /** Told of the bytes of each step. */
+  readonly received: (bytes: number) => void;
   readonly counters: ZmqCounters;
   readonly context: Context;
   /**
@@ -71,6 +75,7 @@ export interface Settings {
   readonly polled: boolean;
 }
 
+const RECEIVED_STEP = 8 * 1024 * 1024;
 const timerMax = 2 ** 31 - 1;
 
 export function settingsOf(options: ZmqTransportOptions, context: Context): Settings {
@@ -90,9 +95,21 @@ export function settingsOf(options: ZmqTransportOptions, context: Context): Sett
     connectTimeoutMs: whole('connectTimeoutMs', 5000, 1, timerMax),
     handshakeTimeoutMs: whole('handshakeTimeoutMs', 2000, 1, timerMax),
     log: options.log ?? silentLog,
+    received: everyBytes(RECEIVED_STEP, options.onReceived),
     counters: { droppedFrames: 0, droppedSends: 0, unreachable: 0, refusedHandshakes: 0, faults: 0 },
     context,
     polled: !isMainThread,
+  };
+}
+
+function everyBytes(step: number, call: (() => void) | undefined): (bytes: number) => void {
+  if (call === undefined) return () => {};
+  let left = step;
+  return (bytes) => {
+    left -= bytes;
+    if (left > 0) return;
+    left = step;
+    call();
   };
 }
 
