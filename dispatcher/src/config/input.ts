@@ -81,7 +81,7 @@ export const serviceDefaults: Readonly<ServiceOptions> = {
   resendCap: '30s',
   probeAfter: '10s',
   probeMisses: 3,
-  requestWindow: 64,
+  requestWindow: 1024,
   linger: '0s',
   keep: 'none',
   latestRate: 10,

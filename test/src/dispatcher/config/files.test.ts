@@ -86,7 +86,7 @@ test("the schema's defaults are the defaults in code", () => {
     resendCap: 30_000,
     probeAfter: 10_000,
     probeMisses: 3,
-    requestWindow: 64,
+    requestWindow: 1024,
     linger: 0,
     keep: { mode: 'none' },
     latestRate: 10,
