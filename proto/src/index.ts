@@ -15,5 +15,6 @@ export * from './session.js';
 export * from './session-host.js';
 export * from './session-types.js';
 export * from './single-message.js';
+export { sameText } from './text.js';
 export * from './timers.js';
 export { type Address, formatAddress, parseAddress } from './transports/address.js';

@@ -2,7 +2,7 @@ import { type ErrorCode, knownCode, TrunklineError } from './errors.js';
 import { reportFault } from './fault.js';
 import type { Flushable } from './flusher.js';
 import { helloBatch, welcomeBatch } from './greeting.js';
-import { Flag, type Header, type HeaderFault, headerFault, isData, OFFSET, readU32, Type } from './header.js';
+import { Flag, type Header, type HeaderFault, headerFault, isData, OFFSET, readU32, Type, VERSION } from './header.js';
 import { Outgoing } from './outgoing.js';
 import * as payload from './payload.js';
 import type { Link } from './ports.js';
@@ -123,6 +123,7 @@ export class Session implements Flushable, TimerOwner {
       if (fault !== undefined) {
         this.countFault(fault);
         if (this.state === 'open') this.batchesIn++;
+        else if (fault === 'version' && at === 0) this.receiveOtherVersion(batch);
         return;
       }
     }
@@ -163,6 +164,13 @@ export class Session implements Flushable, TimerOwner {
     } else if (type === Type.BYE) {
       this.receiveBye(batch, 0);
     }
+  }
+
+  /** A peer of another version says BYE in its own words: all that is known of it is where version and type stand. */
+  private receiveOtherVersion(batch: Uint8Array): void {
+    if (batch[OFFSET.type] !== Type.BYE) return;
+    const version = batch[OFFSET.version];
+    this.end(new TrunklineError('VERSION_UNSUPPORTED', `the peer speaks version ${version}, this end ${VERSION}`));
   }
 
   private dispatch(batch: Uint8Array): void {

@@ -2,6 +2,7 @@ import type { Command } from '../command.js';
 import { kick, providers, services, sessions, status, streams } from './admin.js';
 import { check } from './check.js';
 import { dispatcher } from './dispatcher.js';
+import { keygen } from './keygen.js';
 import { provide } from './provide.js';
 import { request } from './request.js';
 import { sub } from './sub.js';
@@ -13,6 +14,7 @@ export const commands: readonly Command[] = [
   sub,
   request,
   provide,
+  keygen,
   status,
   services,
   streams,

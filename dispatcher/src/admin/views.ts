@@ -44,6 +44,7 @@ function status(dispatcher: Dispatcher): object {
     filters: core.filters.size,
     strangers: dispatcher.host.strangers,
     counters: { ...core.counters },
+    transport: dispatcher.transportCounters,
   };
 }
 

@@ -8,8 +8,11 @@ export interface CurveOptions {
   /** Own long-term key pair; a listener is the server of its connections, a dialled link the client. */
   readonly publicKey: string;
   readonly secretKey: string;
-  /** The public key that the dialled peer must have; a function when it depends on the address. */
-  readonly serverKey?: string | ((address: string) => string);
+  /**
+   * The public key that the dialled peer must have; a function when it depends on the address, where undefined means:
+   * this one is dialled without CURVE. Without any server key nothing can be dialled.
+   */
+  readonly serverKey?: string | ((address: string) => string | undefined);
   /** The clients' public keys that a listener lets in; without it, whoever has the listener's public key. */
   readonly allowedKeys?: Iterable<string>;
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -14,6 +14,7 @@ import {
   sessionDefaults,
 } from '@trunkline/dispatcher';
 import { fuzzConfiguration } from '../../fuzz/configuration.js';
+import { writeKeys } from '../../support/keys.js';
 import { configFolder, minimal, parse, parseText, shippedBytes } from './helpers.js';
 
 interface SchemaNode {
@@ -66,7 +67,7 @@ function defaultsIn(node: SchemaNode | undefined): Record<string, unknown> {
 }
 
 test("the schema's defaults are the defaults in code", () => {
-  const { $schema: _, services: __, ...root } = schema.properties ?? {};
+  const { $schema: _, services: __, curve: ___, ...root } = schema.properties ?? {};
   const spelledOut = defaultsIn({ properties: root });
   const service = defaultsIn(schema.properties?.services?.items);
   assert.deepEqual(service, { kind: 'live', ...serviceDefaults });
@@ -134,7 +135,18 @@ test('every shipped configuration loads', async () => {
   }
 });
 
-test('the full example uses every option there is', () => {
+const securedExample = '../examples/secured/trunkline.json';
+
+test('the example with keys loads beside keys, which are not shipped', async (context) => {
+  const path = folder(context);
+  const file = join(path, 'trunkline.json');
+  copyFileSync(new URL(securedExample, configFolder), file);
+  writeKeys(path);
+  const { configuration } = await readConfiguration(file);
+  assert.ok(configuration.curve !== undefined && Object.keys(configuration.serverKeys).length > 0);
+});
+
+test('the full example and the secured one use every option there is', () => {
   const used = new Set<string>();
   const collect = (value: unknown): void => {
     if (typeof value !== 'object' || value === null) return;
@@ -143,7 +155,9 @@ test('the full example uses every option there is', () => {
       collect(child);
     }
   };
-  collect(JSON.parse(new TextDecoder().decode(shippedBytes('example-full.json'))));
+  for (const name of ['example-full.json', securedExample]) {
+    collect(JSON.parse(new TextDecoder().decode(shippedBytes(name))));
+  }
   const known = new Set<string>();
   const visit = (node: SchemaNode): void => {
     for (const [key, child] of Object.entries(node.properties ?? {})) {
