@@ -6,6 +6,7 @@ export * from './flusher.js';
 export * from './header.js';
 export * from './message.js';
 export * from './meta.js';
+export * from './meta-scan.js';
 export * from './meta-writer.js';
 export * from './outgoing.js';
 export * from './params.js';
