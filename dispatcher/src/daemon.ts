@@ -1,12 +1,14 @@
 import { defaultSessionLimits, type SessionContext, TrunklineError } from '@trunkline/proto';
 import { nodeContext } from '@trunkline/proto/connect';
-import { ZmqTransport } from '@trunkline/proto/zmq';
+import { type CurveOptions, ZmqTransport } from '@trunkline/proto/zmq';
 import { type Logger, pino } from 'pino';
+import { collectYoung } from './collect-young.js';
 import { readConfiguration, readQueueOptions } from './config/index.js';
 import { Dispatcher, type ReloadReport, type StopReport } from './dispatcher.js';
+import { keptCurve } from './forwarding-table.js';
 import type { Handlers } from './handlers.js';
 import { loadHandlers } from './load-handlers.js';
-import type { Configuration } from './service.js';
+import type { Configuration, CurveDefinition } from './service.js';
 import { SqliteStore } from './stores/index.js';
 
 export interface DaemonOptions {
@@ -36,7 +38,8 @@ export class Daemon {
     const { configuration } = await readConfiguration(file);
     log.level = configuration.log.level;
     const handlers = await loadHandlers(configuration);
-    const transport = new ZmqTransport({ log });
+    const curve = curveOf(configuration.curve, configuration);
+    const transport = new ZmqTransport({ log, onReceived: collectYoung(), ...(curve === undefined ? {} : { curve }) });
     let dispatcher: Dispatcher | undefined;
     const context = contextOf(configuration, (error) => {
       log.error({ err: error }, 'a fault of the dispatcher');
@@ -71,6 +74,10 @@ export class Daemon {
       // it may have been told to stop meanwhile
       if (this.stopped !== undefined) return undefined;
       this.checkModules(configuration);
+      this.checkKeys(configuration);
+      // before anything is dialled with a key that is new
+      const curve = curveOf(keptCurve(this.dispatcher.configuration.curve, configuration.curve), configuration);
+      if (curve !== undefined) this.transport.setCurve(curve);
       const report = this.dispatcher.reload(configuration, this.handlers);
       this.log.level = configuration.log.level;
       const { diff, removed, ended, moved } = report;
@@ -99,6 +106,12 @@ export class Daemon {
     }
   }
 
+  /** A provider that must have a key is never dialled in plain text. */
+  private checkKeys({ serverKeys }: Configuration): void {
+    if (this.dispatcher.configuration.curve !== undefined || Object.keys(serverKeys).length === 0) return;
+    throw new TrunklineError('CONFIG_INVALID', 'a server key needs "curve", and that needs a restart');
+  }
+
   /** Ends in the time `drain` allows, and logs what was dropped. Never rejects. */
   stop(): Promise<StopReport> {
     this.stopped ??= this.stopNow();
@@ -121,6 +134,14 @@ function summary({ services }: ReloadReport['diff']): object {
     removed: services.removed.map(({ name }) => name),
     changed: services.changed.map(({ after, fields }) => ({ name: after.name, fields })),
   };
+}
+
+/** What the transport is told: a provider without a server key is dialled in plain text. */
+function curveOf(curve: CurveDefinition | undefined, { serverKeys }: Configuration): CurveOptions | undefined {
+  if (curve === undefined) return undefined;
+  const { publicKey, secretKey, allowedKeys } = curve;
+  const serverKey = (address: string) => serverKeys[address];
+  return { publicKey, secretKey, serverKey, ...(allowedKeys === undefined ? {} : { allowedKeys }) };
 }
 
 function contextOf({ session }: Configuration, onFault: (error: unknown) => void): SessionContext {

@@ -10,6 +10,7 @@ import {
   type SessionContext,
   type SessionEvents,
   SessionHost,
+  sameText,
   Timer,
   type Transport,
   TrunklineError,
@@ -18,7 +19,7 @@ import {
 import { answerAdmin } from './admin/index.js';
 import { applicationMessage } from './application.js';
 import { Core } from './core.js';
-import { type ConfigurationDiff, diffConfigurations } from './forwarding-table.js';
+import { type ConfigurationDiff, diffConfigurations, keptCurve } from './forwarding-table.js';
 import type { Handlers } from './handlers.js';
 import { MAX_OFFERED_CODES, MAX_OFFERED_RANGES, type Range } from './offers.js';
 import { Peer } from './peer.js';
@@ -142,9 +143,14 @@ export class Dispatcher {
     return this.listeners.map((listener) => listener.address);
   }
 
+  /** What the transport counts, by name. */
+  get transportCounters(): object {
+    return { ...this.options.transport.counters };
+  }
+
   private authenticate(hello: payload.Hello): TrunklineError | undefined {
     const { tokens } = this.configuration;
-    if (tokens.length === 0 || tokens.includes(hello.token)) return undefined;
+    if (tokens.length === 0 || tokens.some((token) => sameText(hello.token, token))) return undefined;
     this.core.log.warn({ peer: hello.name }, 'credentials refused');
     return new TrunklineError('UNAUTHENTICATED');
   }
@@ -177,7 +183,8 @@ export class Dispatcher {
   /** A static provider: the dispatcher is the dialling end, and the peer is a provider from the start. */
   private dial(provider: Provider): Connection {
     const { context, transport, log } = this.options;
-    const connection = new Connection({ context, transport, log, addresses: [provider.address!] });
+    const token = () => this.configuration.token;
+    const connection = new Connection({ context, transport, log, addresses: [provider.address!], token });
     connection.addRole({
       onOpen: (session) => {
         this.opened(session);
@@ -339,7 +346,8 @@ export class Dispatcher {
     const diff = diffConfigurations(this.configuration, configuration);
     this.handlers = handlers;
     const { listen, session } = this.configuration;
-    this.configuration = { ...configuration, listen, session };
+    const curve = keptCurve(this.configuration.curve, configuration.curve);
+    this.configuration = { ...configuration, listen, session, curve };
     const applied = this.registry.replace(configuration.services, handlers);
     this.statics.update(configuration.services);
     this.queues.configure(configuration.queues);

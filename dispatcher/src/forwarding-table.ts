@@ -1,5 +1,5 @@
 import { TrunklineError } from '@trunkline/proto';
-import type { Configuration, ModuleReference, ServiceDefinition } from './service.js';
+import type { Configuration, CurveDefinition, ModuleReference, ServiceDefinition } from './service.js';
 
 const maxCode = 0xffff_ffff;
 
@@ -120,9 +120,12 @@ export function changedFields(a: ServiceDefinition, b: ServiceDefinition): strin
 
 export interface ConfigurationDiff {
   readonly services: TableDiff;
-  /** Changed settings outside the table that a reload applies: `tokens` (for later HELLOs), `queues`, `drain`, `log.level`. */
+  /**
+   * Changed settings outside the table that a reload applies: `tokens` and `token` (for later HELLOs), `serverKey` and
+   * `curve.allowedKeysFile` (for later connections), `queues`, `drain`, `log.level`.
+   */
   readonly live: readonly string[];
-  /** Changed settings that need a restart: `listen`, `dataDirectory`, `session.…`, `modules.<kind>.<name>`. */
+  /** Changed settings that need a restart: `listen`, `curve…`, `dataDirectory`, `session.…`, `modules.<kind>.<name>`. */
   readonly restart: readonly string[];
   /** Nothing differs at all. */
   readonly unchanged: boolean;
@@ -137,11 +140,14 @@ export function diffConfigurations(before: Configuration, after: Configuration):
   const live: string[] = [];
   if (!sameValue([...before.tokens].sort(), [...after.tokens].sort())) live.push('tokens');
   if (!sameValue(byCode(before), byCode(after))) live.push('queues');
+  if (before.token !== after.token) live.push('token');
+  if (!sameValue(before.serverKeys, after.serverKeys)) live.push('serverKey');
   if (before.drain !== after.drain) live.push('drain');
   if (before.log.level !== after.log.level) live.push('log.level');
   const restart: string[] = [];
   if (!sameValue(addressesOf(before), addressesOf(after))) restart.push('listen');
   if (before.dataDirectory !== after.dataDirectory) restart.push('dataDirectory');
+  diffCurve(before.curve, after.curve, live, restart);
   for (const name of Object.keys(after.session) as (keyof Configuration['session'])[]) {
     if (before.session[name] !== after.session[name]) restart.push(`session.${name}`);
   }
@@ -152,6 +158,33 @@ export function diffConfigurations(before: Configuration, after: Configuration):
   }
   const entries = services.added.length + services.removed.length + services.changed.length;
   return { services, live, restart, unchanged: entries + live.length + restart.length === 0 };
+}
+
+/** CURVE, its list and the own pair belong to sockets that are bound; who is on the list is asked at each handshake. */
+function diffCurve(
+  before: CurveDefinition | undefined,
+  after: CurveDefinition | undefined,
+  live: string[],
+  restart: string[],
+): void {
+  if (before === undefined || after === undefined) {
+    if (before !== after) restart.push('curve');
+    return;
+  }
+  if (before.publicKey !== after.publicKey) restart.push('curve.publicKeyFile', 'curve.secretKeyFile');
+  if ((before.allowedKeys === undefined) !== (after.allowedKeys === undefined)) restart.push('curve.allowedKeysFile');
+  else if (!sameValue(keySet(before), keySet(after))) live.push('curve.allowedKeysFile');
+}
+
+const keySet = ({ allowedKeys = [] }: CurveDefinition): string[] => [...new Set(allowedKeys)].sort();
+
+/** What is in force after a reload: what needs a restart stays. A list is never lost, nor is encryption. */
+export function keptCurve(
+  before: CurveDefinition | undefined,
+  after: CurveDefinition | undefined,
+): CurveDefinition | undefined {
+  if (before?.allowedKeys === undefined || after?.allowedKeys === undefined) return before;
+  return { ...before, allowedKeys: after.allowedKeys };
 }
 
 function changedModules(before: readonly ModuleReference[], after: readonly ModuleReference[]): string[] {

@@ -123,8 +123,9 @@ export class SpecialLane extends Lane implements LaneView, TimerOwner {
   private readonly delivery: LaneDelivery | undefined;
   private timer: Timer | undefined;
   private closed = false;
-  /** Offsets of the messages of the current run that the filter let pass, and their bytes. */
-  private hits: number[] | undefined;
+  /** Offset of the first message of the current run that the filter let pass, those of the others, and their bytes. */
+  private firstHit = 0;
+  private moreHits: number[] | undefined;
   hitBytes = 0;
 
   constructor(
@@ -180,28 +181,29 @@ export class SpecialLane extends Lane implements LaneView, TimerOwner {
   hit(buffer: Uint8Array, at: number): boolean {
     const first = this.hitBytes === 0;
     this.hitBytes += readU32(buffer, at);
-    this.hits ??= [];
-    this.hits.push(at);
+    if (first) this.firstHit = at;
+    else if (this.moreHits === undefined) this.moreHits = [at];
+    else this.moreHits.push(at);
     return first;
   }
 
   /** What was noted; copied to `at` of `target`, which has room for `hitBytes`. */
   deliverHits(buffer: Uint8Array, target: Uint8Array, at: number): void {
-    const hits = this.hits!;
-    const count = hits.length;
-    let to = at;
-    for (let index = 0; index < count; index++) {
-      const from = hits[index]!;
-      const length = readU32(buffer, from);
-      target.set(buffer.subarray(from, from + length), to);
-      writeU32(target, to + OFFSET.line, this.line);
-      to += length;
-    }
-    // a long list is not kept for a run that may never be as long again
-    if (count > MOST_HITS) this.hits = undefined;
-    else hits.length = 0;
+    const { moreHits } = this;
+    let to = this.copyHit(buffer, this.firstHit, target, at);
+    if (moreHits !== undefined) for (const from of moreHits) to = this.copyHit(buffer, from, target, to);
+    // not kept: the next run may have one hit for each of 10,000 lanes
+    this.moreHits = undefined;
     this.hitBytes = 0;
-    this.deliver(target, at, to, count);
+    this.deliver(target, at, to, 1 + (moreHits?.length ?? 0));
+  }
+
+  /** Returns where the copy ends. */
+  private copyHit(buffer: Uint8Array, from: number, target: Uint8Array, to: number): number {
+    const length = readU32(buffer, from);
+    target.set(buffer.subarray(from, from + length), to);
+    writeU32(target, to + OFFSET.line, this.line);
+    return to + length;
   }
 
   override flush(): void {
@@ -226,5 +228,3 @@ export class SpecialLane extends Lane implements LaneView, TimerOwner {
     if (delivery?.onTimer) this.stream.core.guard('return handler', () => delivery.onTimer!(), undefined);
   }
 }
-
-const MOST_HITS = 64;

@@ -1,5 +1,6 @@
 import { Timer, type TimerOwner } from '@trunkline/proto';
 import type { Core } from './core.js';
+import type { ServiceDefinition } from './service.js';
 import type { Upstream } from './upstream.js';
 
 /** First in, first out, without moving what is in it. */
@@ -41,6 +42,15 @@ class Fifo {
 const SWEEP_FROM = 64;
 
 /**
+ * Requests that may be unanswered before anything is known of the provider, and the least it is brought down to; more
+ * only as its answers come fast, up to `requestWindow`. One that takes its time is not given a longer queue.
+ */
+const FIRST_ALLOWANCE = 64;
+/** Shares of `resendAfter`: an answer within the one is fast and adds one, one beyond the other is slow and takes one. */
+const FAST = 1 / 8;
+const SLOW = 1 / 2;
+
+/**
  * Lets at most `requestWindow` requests be unanswered at one provider; the rest wait their turn (rule 4). A request
  * that got no answer in its time is sent again in its place: it is unanswered still.
  */
@@ -49,6 +59,7 @@ export class Pacer {
   paused = false;
   private readonly waiting = new Fifo();
   private inFlight = 0;
+  private allowance = FIRST_ALLOWANCE;
   /** Those in the queue that were closed; at most, as some of them came to their turn meanwhile. */
   private withdrawn = 0;
 
@@ -77,6 +88,15 @@ export class Pacer {
     this.waiting.retain(({ state }) => state !== 'closed');
   }
 
+  /** An answer came `wait` ms after the REQUEST; both in ms. */
+  measure(wait: number, { resendAfter, requestWindow }: ServiceDefinition): void {
+    if (wait < resendAfter * FAST) {
+      if (this.allowance < requestWindow) this.allowance++;
+    } else if (wait > resendAfter * SLOW && this.allowance > FIRST_ALLOWANCE) {
+      this.allowance--;
+    }
+  }
+
   /** An upstream was answered, refused or closed. */
   leave(upstream: Upstream): void {
     upstream.inFlight = false;
@@ -88,7 +108,8 @@ export class Pacer {
     if (this.paused) return;
     for (let next = this.waiting.peek(); next !== undefined; next = this.waiting.peek()) {
       if (next.state === 'queued') {
-        if (this.inFlight >= next.stream.service.definition.requestWindow) return;
+        const { requestWindow } = next.stream.service.definition;
+        if (this.inFlight >= Math.min(requestWindow, this.allowance)) return;
         next.inFlight = true;
         this.inFlight++;
       }

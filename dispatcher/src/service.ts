@@ -70,6 +70,14 @@ export interface ModuleReference {
   readonly options: unknown;
 }
 
+/** The dispatcher's own keys and those that it lets in, in Z85. */
+export interface CurveDefinition {
+  readonly publicKey: string;
+  readonly secretKey: string;
+  /** Undefined: whoever knows the public key. */
+  readonly allowedKeys: readonly string[] | undefined;
+}
+
 export interface ListenDefinition {
   readonly address: string;
 }
@@ -103,6 +111,12 @@ export interface Configuration {
   };
   /** Tokens a HELLO may carry; empty: none is asked for. */
   readonly tokens: readonly string[];
+  /** What static providers are shown in HELLO; empty: nothing. */
+  readonly token: string;
+  /** Undefined: nothing is encrypted. */
+  readonly curve: CurveDefinition | undefined;
+  /** Public keys that static providers must have, by address; one without is dialled in plain text. */
+  readonly serverKeys: Readonly<Record<string, string>>;
   /** Longest a stop may take. */
   readonly drain: number;
   readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error' };

@@ -29,6 +29,7 @@ export class StaticProviders {
     const named = new Set(services.flatMap(({ providers }) => (providers === 'dynamic' ? [] : providers)));
     for (const [address, entry] of this.providers) {
       if (named.has(address)) {
+        // one that refused us for good is asked again, perhaps with what it wants
         if (entry.connection?.state === 'closed') entry.connection = undefined;
         entry.connection ??= this.dial(entry.provider);
       } else {

@@ -91,6 +91,7 @@ export class Upstream extends Timer {
       return;
     }
     if (this.sent) this.core.counters.resends++;
+    this.lastHeard = Math.ceil(this.core.now());
     this.send(Type.REQUEST);
     this.sent = true;
     this.core.context.timers.start(this, this.resendDelay());
@@ -126,7 +127,9 @@ export class Upstream extends Timer {
 
   /** ACCEPTED, a response, a PROBE_REPLY or a PROBE of this generation came. */
   heard(): void {
-    this.lastHeard = Math.ceil(this.core.now());
+    const now = Math.ceil(this.core.now());
+    if (this.inFlight) this.provider.pacer.measure(now - this.lastHeard, this.stream.service.definition);
+    this.lastHeard = now;
     this.attempts = 0;
     if (this.state !== 'live') this.answered();
   }

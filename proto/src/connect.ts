@@ -2,11 +2,20 @@ import { Connection } from './connection.js';
 import { TrunklineError } from './errors.js';
 import type { FaultListener } from './fault.js';
 import { Flusher } from './flusher.js';
-import { createNodeTimers, systemClock, systemRandom } from './node.js';
+import { allocate, createNodeTimers, systemClock, systemRandom } from './node.js';
 import { type Log, silentLog, type Transport } from './ports.js';
 import { defaultSessionLimits, type Identity, type SessionContext, type SessionLimits } from './session-types.js';
 import { MAX_DELAY } from './timers.js';
-import { ZmqTransport } from './transports/zmq.js';
+import { curveKeyPair, ZmqTransport } from './transports/zmq.js';
+
+/** Keys of a dialling process, in Z85 (40 characters). */
+export interface ConnectCurve {
+  /** The public key that the peer must have; a function when it depends on the address. */
+  readonly serverKey: string | ((address: string) => string);
+  /** The own pair, for a peer that lists who may come in. Default: a new pair, known to nobody. */
+  readonly publicKey?: string;
+  readonly secretKey?: string;
+}
 
 export interface ConnectOptions {
   /** Shown to operators; never identity. Default: `process.title` and pid. */
@@ -19,6 +28,8 @@ export interface ConnectOptions {
   readonly limits?: Partial<SessionLimits>;
   /** How long one of several addresses is tried before the next, ms. Default 2,000. */
   readonly attemptMs?: number;
+  /** Encrypts, and proves who both ends are (ZeroMQ's CURVE); docs/security.md. Default: neither. */
+  readonly curve?: ConnectCurve;
   /** Another transport than ZeroMQ, closed with the connection. */
   readonly transport?: Transport & { close(): Promise<void> };
 }
@@ -77,6 +88,7 @@ export function nodeContext(
     flusher: new Flusher(queueMicrotask, onFault),
     identity: processIdentity(options.name),
     limits: sessionLimits(options.limits),
+    allocate,
     ...(onFault === undefined ? {} : { onFault }),
   };
 }
@@ -91,7 +103,7 @@ export function openConnection(target: ConnectTarget, options: ConnectOptions = 
   const context = nodeContext(options);
   const { attemptMs } = options;
   if (attemptMs !== undefined) between('attemptMs', attemptMs, 1, MAX_DELAY);
-  const transport = options.transport ?? new ZmqTransport();
+  const transport = transportOf(options);
   return new Connection({
     context,
     transport,
@@ -101,4 +113,17 @@ export function openConnection(target: ConnectTarget, options: ConnectOptions = 
     ...(options.token === undefined ? {} : { token: options.token }),
     ...(options.attemptMs === undefined ? {} : { attempt: options.attemptMs }),
   });
+}
+
+function transportOf({ transport, curve }: ConnectOptions): Transport & { close(): Promise<void> } {
+  if (curve === undefined) return transport ?? new ZmqTransport();
+  if (transport !== undefined) throw new TrunklineError('OPTION_INVALID', 'curve goes with ZeroMQ, not with transport');
+  const { serverKey, publicKey, secretKey } = curve;
+  if ((publicKey === undefined) !== (secretKey === undefined)) {
+    throw new TrunklineError('OPTION_INVALID', 'curve.publicKey and curve.secretKey go together');
+  }
+  const pair = publicKey === undefined || secretKey === undefined ? curveKeyPair() : { publicKey, secretKey };
+  // a function that knows no key must not mean plain text
+  const keyFor = typeof serverKey === 'function' ? (address: string) => serverKey(address) ?? '' : serverKey;
+  return new ZmqTransport({ curve: { ...pair, serverKey: keyFor } });
 }

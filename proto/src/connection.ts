@@ -24,7 +24,8 @@ export interface ConnectionOptions {
   readonly transport: Transport;
   /** Tried in order, again and again. */
   readonly addresses: readonly string[];
-  readonly token?: string;
+  /** Credentials; a function is asked anew for each session. */
+  readonly token?: string | (() => string);
   readonly log: Log;
   /** How long one address is tried before the next, ms. */
   readonly attempt?: number;
@@ -194,8 +195,9 @@ export class Connection implements TimerOwner {
   private begin(): void {
     if (this.session !== undefined || this.link === undefined || this.state === 'closed') return;
     // assigned before HELLO leaves: a simulated link may answer within the call
-    const { context, token } = this.options;
-    this.session = new Session(this.link, context, this.events, context.random.bytes(8), token ?? '');
+    const { context, token = '' } = this.options;
+    const shown = typeof token === 'function' ? token() : token;
+    this.session = new Session(this.link, context, this.events, context.random.bytes(8), shown);
     this.session.hello();
   }
 

@@ -14,6 +14,11 @@ export const systemRandom: Random = {
   bytes: (length) => Uint8Array.from(randomBytes(length)),
 };
 
+/** A plain array, not a Buffer, of bytes as they come: zeroing them takes as long as writing them. */
+export function allocate(bytes: number): Uint8Array {
+  return new Uint8Array(Buffer.allocUnsafeSlow(bytes).buffer);
+}
+
 export interface NodeAlarmOptions {
   /** Whether an active timer keeps the process alive; true unless given. */
   readonly ref?: boolean;

@@ -1,12 +1,17 @@
 import { HEADER_BYTES, type Header, writeHeader } from './header.js';
 
-/** A batch is cut at this size; a single larger range goes out whole, without a copy. */
-export const BATCH_BYTES = 65536;
+/** Ranges are joined up to this size; a single larger one goes out whole, without a copy. */
+const BATCH_BYTES = 65536;
 /** From this size on a range is sent by reference: a copy would cost more than a frame of its own. */
 const REFERENCE_BYTES = 8192;
-/** Room that is made for messages written here: little where they are few, so that 10,000 idle sessions hold next to none. */
+/**
+ * Room that is made for messages written here: little where they are few, so that 10,000 idle sessions hold next to
+ * none. Written back to back they are one range, so the largest slab is also the largest batch of small messages.
+ */
 const LEAST_SLAB = 1024;
-const MOST_SLAB = BATCH_BYTES;
+const MOST_SLAB = 4 * BATCH_BYTES;
+const NOTHING: Uint8Array = new Uint8Array(0);
+const zeroed = (bytes: number): Uint8Array => new Uint8Array(bytes);
 
 /**
  * What a session is about to send: ranges of bytes in order, kept by reference until `flush` makes batches of them.
@@ -16,13 +21,15 @@ export class Outgoing {
   private readonly buffers: Uint8Array[] = [];
   private readonly starts: number[] = [];
   private readonly ends: number[] = [];
-  private slab = new Uint8Array(0);
+  private slab = NOTHING;
   private slabUsed = 0;
   private nextSlab = LEAST_SLAB;
   /** The slab was begun after the last flush. */
   private fresh = false;
   /** Bytes waiting to be flushed. */
   bytes = 0;
+
+  constructor(private readonly allocate: (bytes: number) => Uint8Array = zeroed) {}
 
   append(buffer: Uint8Array, start: number, end: number): void {
     const last = this.buffers.length - 1;
@@ -41,7 +48,7 @@ export class Outgoing {
     if (this.slabUsed + length > this.slab.length) {
       // full before it was flushed once: more of them come at a time
       if (this.fresh) this.nextSlab = Math.min(MOST_SLAB, this.nextSlab * 4);
-      this.slab = new Uint8Array(Math.max(this.nextSlab, length));
+      this.slab = this.allocate(Math.max(this.nextSlab, length));
       this.slabUsed = 0;
       this.fresh = true;
     }
@@ -85,6 +92,13 @@ export class Outgoing {
     return batches;
   }
 
+  /** Gives back the room that is left, and begins small again: call it now and then, after a flush. */
+  rest(): void {
+    this.slab = NOTHING;
+    this.slabUsed = 0;
+    this.nextSlab = LEAST_SLAB;
+  }
+
   clear(): void {
     this.buffers.length = 0;
     this.starts.length = 0;
@@ -96,7 +110,7 @@ export class Outgoing {
   private join(first: number, last: number, size: number): Uint8Array {
     const buffer = this.buffers[first]!;
     if (first === last) return buffer.subarray(this.starts[first]!, this.ends[first]!);
-    const batch = new Uint8Array(size);
+    const batch = this.allocate(size);
     let at = 0;
     for (let index = first; index <= last; index++) {
       const part = this.buffers[index]!.subarray(this.starts[index]!, this.ends[index]!);

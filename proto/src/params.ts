@@ -4,6 +4,9 @@ import { isWellFormed } from './text.js';
 /** Deepest nesting of objects and arrays in params. A cycle is nested without end, so this catches cycles too. */
 export const MAX_PARAMS_DEPTH = 64;
 
+/** Up to this many characters a loop is faster than the encoder. */
+const SHORT_TEXT = 64;
+
 const utf8 = new TextEncoder();
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -18,11 +21,40 @@ export function encodeParams(value: unknown): Uint8Array {
   if (value === undefined) return new Uint8Array(0);
   if (value instanceof Uint8Array) return new Uint8Array(value);
   try {
-    return utf8.encode(canonical(value, '', 0));
+    return encodeText(flatObject(value) ?? canonical(value, '', 0));
   } catch (error) {
     if (error instanceof TrunklineError) throw error;
     throw new TrunklineError('PARAMS_INVALID', `params cannot be read: ${String(error)}`, { cause: error });
   }
+}
+
+/** The usual params, without a walk: an object of plain values whose members are sorted already. */
+function flatObject(value: unknown): string | undefined {
+  if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype)
+    return undefined;
+  if (Symbol.toStringTag in value) return undefined;
+  let before = '';
+  for (const name of Object.keys(value)) {
+    const member = (value as Record<string, unknown>)[name];
+    const plainly =
+      typeof member === 'number'
+        ? Number.isFinite(member)
+        : typeof member === 'boolean' || member === null || (typeof member === 'string' && isWellFormed(member));
+    if (!plainly || name < before || !isWellFormed(name)) return undefined;
+    before = name;
+  }
+  return JSON.stringify(value);
+}
+
+function encodeText(text: string): Uint8Array {
+  if (text.length > SHORT_TEXT) return utf8.encode(text);
+  const bytes = new Uint8Array(text.length);
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at);
+    if (unit > 127) return utf8.encode(text);
+    bytes[at] = unit;
+  }
+  return bytes;
 }
 
 function canonical(given: unknown, path: string, depth: number): string {

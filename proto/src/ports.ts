@@ -56,6 +56,8 @@ export interface Listener {
 
 /** Moves batches between addresses and knows nothing else. */
 export interface Transport {
+  /** Totals by name, for operators. */
+  readonly counters?: object;
   /** @throws TrunklineError ADDRESS_INVALID, ADDRESS_IN_USE */
   listen(address: string, events: LinkEvents): Promise<Listener>;
   /** Never fails for a peer that is not there: the link comes up when it is. @throws TrunklineError ADDRESS_INVALID */

@@ -1,5 +1,5 @@
 import { TrunklineError } from './errors.js';
-import { headerFault, OFFSET, readU32, Type } from './header.js';
+import { headerFault, OFFSET, readU32, Type, VERSION } from './header.js';
 import * as payload from './payload.js';
 import type { Link, LinkEvents } from './ports.js';
 import { Session } from './session.js';
@@ -70,6 +70,12 @@ export class SessionHost implements LinkEvents, TimerOwner {
   }
 
   private receiveHello(link: Link, session: Session | undefined, batch: Uint8Array): void {
+    if (session === undefined && headerFault(batch, 0, batch.length, this.maxMessage) === 'version') {
+      // PROTOCOL.md M-88: whoever speaks another version hears why, in ours
+      this.strangers++;
+      this.refuse(link, new TrunklineError('VERSION_UNSUPPORTED', `this end speaks version ${VERSION}`));
+      return;
+    }
     const hello = this.readHello(batch);
     if (hello === undefined) {
       if (session !== undefined) session.countFault('payload');
@@ -87,12 +93,19 @@ export class SessionHost implements LinkEvents, TimerOwner {
     }
     const refusal = this.refusal(hello);
     if (refusal !== undefined) {
-      const { code, message, retryable } = refusal;
-      link.send(singleMessage({ type: Type.BYE }, payload.bye.encode({ code, message, retryable })));
-      link.close();
+      this.refuse(link, refusal);
       return;
     }
     this.accept(link, hello);
+  }
+
+  private refuse(link: Link, { code, message, retryable }: TrunklineError): void {
+    link.send(singleMessage({ type: Type.BYE }, payload.bye.encode({ code, message, retryable })));
+    link.close();
+  }
+
+  private get maxMessage(): number {
+    return this.options.context.limits.maxMessage;
   }
 
   private accept(link: Link, hello: payload.Hello): void {
@@ -102,7 +115,7 @@ export class SessionHost implements LinkEvents, TimerOwner {
   }
 
   private readHello(batch: Uint8Array): payload.Hello | undefined {
-    if (headerFault(batch, 0, batch.length, this.options.context.limits.maxMessage) !== undefined) return undefined;
+    if (headerFault(batch, 0, batch.length, this.maxMessage) !== undefined) return undefined;
     try {
       const hello = payload.readPayload(payload.hello, batch, 0);
       return isId(hello.nonce) && isId(hello.instance) ? hello : undefined;
@@ -123,7 +136,7 @@ export class SessionHost implements LinkEvents, TimerOwner {
   }
 
   private receiveStranger(link: Link, batch: Uint8Array): void {
-    const { maxMessage } = this.options.context.limits;
+    const { maxMessage } = this;
     let valid = batch.length > 0;
     for (let at = 0; valid && at < batch.length; at += readU32(batch, at)) {
       valid = headerFault(batch, at, batch.length, maxMessage) === undefined;

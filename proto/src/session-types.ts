@@ -46,6 +46,8 @@ export interface SessionContext {
   readonly identity: Identity;
   readonly limits: SessionLimits;
   readonly onFault?: FaultListener;
+  /** Memory for messages: plain Uint8Arrays whose bytes may be anything, all of them are written. Default: zeroed. */
+  readonly allocate?: (bytes: number) => Uint8Array;
 }
 
 /** Who hears of a session. Calls are synchronous and must not throw. */

@@ -2,7 +2,7 @@ import { type ErrorCode, knownCode, TrunklineError } from './errors.js';
 import { reportFault } from './fault.js';
 import type { Flushable } from './flusher.js';
 import { helloBatch, welcomeBatch } from './greeting.js';
-import { Flag, type Header, type HeaderFault, headerFault, isData, OFFSET, readU32, Type } from './header.js';
+import { Flag, type Header, type HeaderFault, headerFault, isData, OFFSET, readU32, Type, VERSION } from './header.js';
 import { Outgoing } from './outgoing.js';
 import * as payload from './payload.js';
 import type { Link } from './ports.js';
@@ -17,8 +17,13 @@ const moves: Record<SessionState, readonly SessionState[]> = {
   closed: [],
 };
 
-/** Most bytes that are consumed before the peer is told. */
+/**
+ * Most bytes that are consumed before the peer is told; and where it was told less than `CREDIT_PAUSE` ms ago, so that a
+ * fast stream costs one CREDIT for many batches and a slow one shows at once who is behind.
+ */
 const CREDIT_STEP = 32 * 1024;
+const FAST_CREDIT_STEP = 256 * 1024;
+const CREDIT_PAUSE = 4;
 
 /** A peer that announces a shorter `heartbeat_ms`, ms, is measured by this one: looking for it more often costs too much. */
 const LEAST_HEARTBEAT = 10;
@@ -50,7 +55,7 @@ export class Session implements Flushable, TimerOwner {
   bytesIn = 0;
   bytesOut = 0;
 
-  private readonly outgoing = new Outgoing();
+  private readonly outgoing: Outgoing;
   private dirty = false;
   private exhausted = false;
   private peerLiveness = 0;
@@ -64,6 +69,8 @@ export class Session implements Flushable, TimerOwner {
   private readonly heartbeatTimer = new Timer(this);
   private readonly livenessTimer = new Timer(this);
   private readonly helloTimer = new Timer(this);
+  /** Active where the peer was told of credit just now. */
+  private readonly creditTimer = new Timer(this);
 
   constructor(
     readonly link: Link,
@@ -72,6 +79,7 @@ export class Session implements Flushable, TimerOwner {
     readonly nonce: Uint8Array,
     private readonly token = '',
   ) {
+    this.outgoing = new Outgoing(context.allocate);
     this.announced = context.limits.receiveWindow;
     this.helloWait = context.limits.helloAfter;
     this.lastHeard = context.clock.now();
@@ -115,6 +123,7 @@ export class Session implements Flushable, TimerOwner {
       if (fault !== undefined) {
         this.countFault(fault);
         if (this.state === 'open') this.batchesIn++;
+        else if (fault === 'version' && at === 0) this.receiveOtherVersion(batch);
         return;
       }
     }
@@ -155,6 +164,13 @@ export class Session implements Flushable, TimerOwner {
     } else if (type === Type.BYE) {
       this.receiveBye(batch, 0);
     }
+  }
+
+  /** A peer of another version says BYE in its own words: all that is known of it is where version and type stand. */
+  private receiveOtherVersion(batch: Uint8Array): void {
+    if (batch[OFFSET.type] !== Type.BYE) return;
+    const version = batch[OFFSET.version];
+    this.end(new TrunklineError('VERSION_UNSUPPORTED', `the peer speaks version ${version}, this end ${VERSION}`));
   }
 
   private dispatch(batch: Uint8Array): void {
@@ -323,11 +339,16 @@ export class Session implements Flushable, TimerOwner {
    */
   consume(bytes: number): void {
     this.consumed += bytes;
+    this.grant(this.creditTimer.active ? FAST_CREDIT_STEP : CREDIT_STEP);
+  }
+
+  private grant(step: number): void {
     const { receiveWindow } = this.context.limits;
     const limit = this.consumed + receiveWindow;
-    if (limit - this.announced < Math.min(CREDIT_STEP, receiveWindow / 4) || this.state !== 'open') return;
+    if (limit - this.announced < Math.min(step, receiveWindow / 4) || this.state !== 'open') return;
     this.announced = limit;
     this.send({ type: Type.CREDIT }, payload.credit.encode({ limit }));
+    this.context.timers.start(this.creditTimer, CREDIT_PAUSE);
   }
 
   /** Sends something at once: a transport then reports a peer that is gone. */
@@ -374,9 +395,12 @@ export class Session implements Flushable, TimerOwner {
     const { timers, clock, limits } = this.context;
     if (timer === this.helloTimer) {
       this.hello();
+    } else if (timer === this.creditTimer) {
+      this.grant(CREDIT_STEP);
     } else if (timer === this.heartbeatTimer) {
       timers.start(timer, limits.heartbeat);
       this.beat();
+      this.outgoing.rest();
     } else {
       const silence = clock.now() - this.lastHeard;
       if (silence < this.peerLiveness) timers.start(timer, this.peerLiveness - silence);
@@ -403,6 +427,7 @@ export class Session implements Flushable, TimerOwner {
     timers.stop(this.helloTimer);
     timers.stop(this.heartbeatTimer);
     timers.stop(this.livenessTimer);
+    timers.stop(this.creditTimer);
     this.outgoing.clear();
     this.events.onClosed(this, reason);
   }

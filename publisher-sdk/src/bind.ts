@@ -1,6 +1,6 @@
-import { type Log, type payload, type SessionLimits, type Transport, TrunklineError } from '@trunkline/proto';
+import { type Log, type payload, type SessionLimits, sameText, type Transport, TrunklineError } from '@trunkline/proto';
 import { nodeContext } from '@trunkline/proto/connect';
-import { ZmqTransport } from '@trunkline/proto/zmq';
+import { type CurveOptions, ZmqTransport } from '@trunkline/proto/zmq';
 import { consoleLog } from './console-log.js';
 import { Provider } from './provider.js';
 
@@ -13,6 +13,11 @@ export interface BindOptions {
   readonly limits?: Partial<SessionLimits>;
   /** Most dispatchers at one time. Default 64. */
   readonly maxSessions?: number;
+  /**
+   * Own pair of keys, and the public keys of the dispatchers that may dial (ZeroMQ's CURVE); docs/security.md. Without
+   * the list whoever knows the public key. Default: anybody, in plain text.
+   */
+  readonly curve?: Omit<CurveOptions, 'serverKey'>;
   /** Another transport than ZeroMQ, closed with the provider. */
   readonly transport?: Transport & { close(): Promise<void> };
 }
@@ -29,8 +34,12 @@ export async function bind(address: string, options: BindOptions = {}): Promise<
   if (maxSessions !== undefined && !(Number.isInteger(maxSessions) && maxSessions > 0)) {
     throw new TrunklineError('OPTION_INVALID', 'maxSessions must be a positive integer');
   }
+  const { curve } = options;
+  if (curve !== undefined && options.transport !== undefined) {
+    throw new TrunklineError('OPTION_INVALID', 'curve goes with ZeroMQ, not with transport');
+  }
   const log = options.log ?? consoleLog;
-  const transport = options.transport ?? new ZmqTransport();
+  const transport = options.transport ?? new ZmqTransport({ log, ...(curve === undefined ? {} : { curve }) });
   const provider = new Provider({ log, dispose: () => transport.close() });
   const host = provider.host(nodeContext(options), {
     ...(maxSessions === undefined ? {} : { maxSessions }),
@@ -46,14 +55,5 @@ export async function bind(address: string, options: BindOptions = {}): Promise<
 }
 
 function refusal(hello: payload.Hello, token: string): TrunklineError | undefined {
-  return equalText(hello.token, token) ? undefined : new TrunklineError('UNAUTHENTICATED');
-}
-
-/** In a time that does not tell how much of it is right. */
-function equalText(given: string, expected: string): boolean {
-  let different = given.length ^ expected.length;
-  for (let index = 0; index < given.length; index++) {
-    different |= given.charCodeAt(index) ^ expected.charCodeAt(index % Math.max(1, expected.length));
-  }
-  return different === 0;
+  return sameText(hello.token, token) ? undefined : new TrunklineError('UNAUTHENTICATED');
 }

@@ -1,5 +1,5 @@
 export { DataMessage, type ErrorCode, TrunklineError } from '@trunkline/proto';
-export type { ConnectOptions, ConnectTarget } from '@trunkline/proto/connect';
+export type { ConnectCurve, ConnectOptions, ConnectTarget } from '@trunkline/proto/connect';
 export * from './bind.js';
 export * from './connect.js';
 export * from './core.js';

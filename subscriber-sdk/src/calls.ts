@@ -1,4 +1,4 @@
-import { type SessionContext, Timer, TrunklineError } from '@trunkline/proto';
+import { paramsKey, type SessionContext, Timer, TrunklineError } from '@trunkline/proto';
 import type { Message } from './message.js';
 import { aborted, checkCode, checkSignal, integer, type RequestOptions, type SubscribeOptions } from './options.js';
 import type { Subscription } from './subscription.js';
@@ -103,7 +103,5 @@ const again = { retryable: true };
 
 /** Rule 1: the code and the exact bytes. */
 function identity(code: number, params: Uint8Array): string {
-  let key = `${code}:`;
-  for (const byte of params) key += String.fromCharCode(byte);
-  return key;
+  return `${code}:${paramsKey(params)}`;
 }

@@ -20,7 +20,7 @@ import type { MessageHandler } from './delivery.js';
 import { Events } from './events.js';
 import { hold, Message, release, settle } from './message.js';
 import type { ConsumeOptions, RequestOptions, SubscribeOptions } from './options.js';
-import { aborted, checkSignal, consumeFields, integer, requestFields } from './options.js';
+import { checkSignal, consumeFields, integer, requestFields } from './options.js';
 import { QueueAdmin } from './queue-admin.js';
 import { Sender } from './sender.js';
 import { inputOf, Subscription } from './subscription.js';
@@ -69,7 +69,7 @@ export class Client extends Events<ClientEvents> implements AsyncDisposable {
     if (connection.state === 'closed') throw new TrunklineError('CLOSED', undefined, { cause: connection.closedBy });
     if (clients.has(connection)) throw new TrunklineError('HANDLER_EXISTS', 'the connection has a client already');
     clients.set(connection, this);
-    this.#table = new SubscriptionTable(connection.context);
+    this.#table = new SubscriptionTable();
     const table = this.#table;
     this.#consumers = new ConsumerTable(
       connection.context,
@@ -119,15 +119,9 @@ export class Client extends Events<ClientEvents> implements AsyncDisposable {
       throw new TrunklineError('OPTION_INVALID', 'the handler must be a function');
     }
     const { signal, ordered = true } = options;
-    const abort = () => inputOf(subscription).dropped(aborted(signal!), true);
-    const subscription: Subscription = new Subscription(code, options.params, handler, ordered, {
-      log: this.log,
-      leave: () => this.#table.remove(entry, true),
-      // what had arrived before the end may still wait for the handler, and an abort ends that too
-      ended: () => signal?.removeEventListener('abort', abort),
-    });
-    const entry = this.#table.add(fields, inputOf(subscription));
-    signal?.addEventListener('abort', abort);
+    const entry = this.#table.add(fields, this.log);
+    const subscription = new Subscription(code, options.params, handler, ordered, entry);
+    entry.attach(inputOf(subscription), signal);
     this.#table.send(entry);
     return subscription;
   }
@@ -245,13 +239,13 @@ export class Client extends Events<ClientEvents> implements AsyncDisposable {
     this.#table.close(reason, failed);
     this.#consumers.close(reason, failed);
     this.#closed = removed.catch((error) => this.log.error({ error: String(error) }, 'closing the transport failed'));
-    this.emitter.emit('state', 'closed', reason);
+    this.emit('state', 'closed', reason);
   }
 
   #move(state: ClientState, reason: TrunklineError | undefined): void {
     if (this.#state === state || this.#state === 'closed') return;
     this.#state = state;
-    this.emitter.emit('state', state, reason);
+    this.emit('state', state, reason);
   }
 
   #data(session: Session, batch: Uint8Array, start: number, end: number): boolean {
@@ -259,10 +253,10 @@ export class Client extends Events<ClientEvents> implements AsyncDisposable {
     if (type === Type.RESPONSE) {
       return this.#consumers.data(batch, start, end) || this.#table.data(session, batch, start, end);
     }
-    if (type < FIRST_APPLICATION_TYPE || !this.emitter.has('application')) return false;
+    if (type < FIRST_APPLICATION_TYPE || !this.has('application')) return false;
     for (let at = start; at < end; at += readU32(batch, at)) {
       const message = new Message(session, batch, at);
-      const pending = this.emitter.settle('application', message);
+      const pending = this.settle('application', message);
       if (pending !== undefined) {
         hold(message);
         pending.then(() => release(message));

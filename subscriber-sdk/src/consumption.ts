@@ -313,7 +313,7 @@ export class Consumption extends Events<ConsumptionEvents> implements AsyncDispo
 
   /** @internal */
   gap(gap: GapEvent): void {
-    this.emitter.emit('gap', gap);
+    this.emit('gap', gap);
   }
 
   /** @internal The session is gone: what it held comes again. */
@@ -339,13 +339,13 @@ export class Consumption extends Events<ConsumptionEvents> implements AsyncDispo
     this.move('ended');
     this.acceptance.reject(error);
     for (const taker of this.takers.take()) this.finished().then(taker.resolve, taker.reject);
-    if (!this.emitter.emit('end', error)) this.report(error);
+    if (!this.emit('end', error)) this.report(error);
   }
 
   private move(state: ConsumptionState): void {
     if (this.state === state) return;
     this.state = state;
-    this.emitter.emit('state', state);
+    this.emit('state', state);
   }
 
   /**

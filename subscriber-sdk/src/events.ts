@@ -9,18 +9,19 @@ export interface ErrorEvents {
  * HANDLER_FAILED, and an `error` event that nobody listens to goes to the log (F25, F26).
  */
 export abstract class Events<Map extends EventMap<Map> & ErrorEvents> {
-  protected readonly emitter: Emitter<Map>;
   protected readonly log: Log;
+  /** Made with the first listener: most subscriptions have a handler and never one of these. */
+  private emitter: Emitter<Map> | undefined;
   /** Listeners of `once` that were not called yet; mostly there are none. */
   private onces: { readonly name: keyof Map; readonly listener: unknown; readonly off: () => void }[] | undefined;
 
   constructor(log: Log) {
     this.log = log;
-    this.emitter = new Emitter<Map>((error, name) => this.failed(error, String(name)));
   }
 
   /** Returns the way to take the listener away again. */
   on<Name extends keyof Map>(name: Name, listener: (...args: Map[Name]) => unknown): () => void {
+    this.emitter ??= new Emitter<Map>((error, failed) => this.failed(error, String(failed)));
     return this.emitter.on(name, listener);
   }
 
@@ -41,7 +42,21 @@ export abstract class Events<Map extends EventMap<Map> & ErrorEvents> {
   off<Name extends keyof Map>(name: Name, listener: (...args: Map[Name]) => unknown): void {
     const waiting = this.onces?.find((entry) => entry.name === name && entry.listener === listener);
     if (waiting !== undefined) waiting.off();
-    else this.emitter.off(name, listener);
+    else this.emitter?.off(name, listener);
+  }
+
+  protected has(name: keyof Map): boolean {
+    return this.emitter?.has(name) ?? false;
+  }
+
+  /** Returns whether anybody listened. */
+  protected emit<Name extends keyof Map>(name: Name, ...args: Map[Name]): boolean {
+    return this.emitter?.emit(name, ...args) ?? false;
+  }
+
+  /** As `Emitter.settle`. */
+  protected settle<Name extends keyof Map>(name: Name, ...args: Map[Name]): Promise<unknown> | undefined {
+    return this.emitter?.settle(name, ...args);
   }
 
   protected failed(error: unknown, what: string): void {
@@ -51,8 +66,8 @@ export abstract class Events<Map extends EventMap<Map> & ErrorEvents> {
   }
 
   protected report(error: TrunklineError): void {
-    const emit = this.emitter.emit as (name: 'error', error: TrunklineError) => boolean;
-    if (!emit.call(this.emitter, 'error', error)) {
+    const emit = this.emit as (name: 'error', error: TrunklineError) => boolean;
+    if (!emit.call(this, 'error', error)) {
       this.log.error({ code: error.code, error: error.message }, 'nobody listens to an error');
     }
   }

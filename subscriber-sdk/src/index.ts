@@ -1,4 +1,4 @@
 export { type ErrorCode, TrunklineError } from '@trunkline/proto';
-export type { ConnectOptions, ConnectTarget } from '@trunkline/proto/connect';
+export type { ConnectCurve, ConnectOptions, ConnectTarget } from '@trunkline/proto/connect';
 export { connect } from './connect.js';
 export * from './core.js';

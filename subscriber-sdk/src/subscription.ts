@@ -73,6 +73,10 @@ interface Waiter {
   reject(error: TrunklineError): void;
 }
 
+interface Acceptance extends Waiter {
+  readonly promise: Promise<void>;
+}
+
 export interface SubscriptionOwner {
   readonly log: Log;
   /** Takes the subscription out of the table and tells the dispatcher. */
@@ -80,6 +84,9 @@ export interface SubscriptionOwner {
   /** No handler is called any more. */
   ended(): void;
 }
+
+const NOTHING = new Uint8Array(0);
+const NEVER = () => {};
 
 const moves: Record<SubscriptionState, readonly SubscriptionState[]> = {
   pending: ['live', 'stale', 'disconnected', 'ended'],
@@ -101,13 +108,15 @@ export class Subscription extends Events<SubscriptionEvents> implements AsyncIte
   #state: SubscriptionState = 'pending';
   #generation = 0;
   #sequence = 0;
-  #epoch: Uint8Array = new Uint8Array(0);
+  #epoch: Uint8Array = NOTHING;
   #accepted = false;
   #unsubscribed = false;
   #error: TrunklineError | undefined;
   /** The `end` event that was not emitted yet. */
   #ending: EndEvent | undefined;
-  readonly #waiting = new Set<Waiter>();
+  /** What `accepted` gave, as long as it is not settled: one for all without a signal, one for each with. */
+  #acceptance: Acceptance | undefined;
+  #waiting: Set<Waiter> | undefined;
   readonly #owner: SubscriptionOwner;
   readonly #inside: SubscriptionInput;
   readonly #delivery: Delivery;
@@ -167,12 +176,18 @@ export class Subscription extends Events<SubscriptionEvents> implements AsyncIte
   accepted(signal?: AbortSignal): Promise<void> {
     if (this.#accepted) return Promise.resolve();
     if (this.#error !== undefined) return Promise.reject(this.#error);
-    if (signal?.aborted) return Promise.reject(aborted(signal));
+    if (signal !== undefined) return this.#acceptedWithin(signal);
+    this.#acceptance ??= acceptance();
+    return this.#acceptance.promise;
+  }
+
+  #acceptedWithin(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return Promise.reject(aborted(signal));
     return new Promise((resolve, reject) => {
-      const abort = () => waiter.reject(aborted(signal!));
+      const abort = () => waiter.reject(aborted(signal));
       const done = () => {
-        this.#waiting.delete(waiter);
-        signal?.removeEventListener('abort', abort);
+        this.#waiting?.delete(waiter);
+        signal.removeEventListener('abort', abort);
       };
       const waiter: Waiter = {
         resolve: () => {
@@ -184,8 +199,9 @@ export class Subscription extends Events<SubscriptionEvents> implements AsyncIte
           reject(error);
         },
       };
+      this.#waiting ??= new Set();
       this.#waiting.add(waiter);
-      signal?.addEventListener('abort', abort);
+      signal.addEventListener('abort', abort);
     });
   }
 
@@ -221,8 +237,10 @@ export class Subscription extends Events<SubscriptionEvents> implements AsyncIte
     // a sequence of another history means nothing in this one
     else if (!sameBytes(event.epoch, this.#epoch)) this.#sequence = 0;
     this.#epoch = event.epoch;
-    for (const waiter of [...this.#waiting]) waiter.resolve();
-    this.#delivery.event(() => this.emitter.emit('accepted', event));
+    this.#acceptance?.resolve();
+    this.#acceptance = undefined;
+    if (this.#waiting !== undefined) for (const waiter of [...this.#waiting]) waiter.resolve();
+    this.#delivery.event(() => this.emit('accepted', event));
     if (this.#state !== state && this.#state !== 'ended') this.#status(state, '');
   }
 
@@ -266,7 +284,7 @@ export class Subscription extends Events<SubscriptionEvents> implements AsyncIte
 
     gap(gap: GapEvent): void {
       const { subscription } = this;
-      subscription.#delivery.event(() => subscription.emitter.emit('gap', gap));
+      subscription.#delivery.event(() => subscription.emit('gap', gap));
     }
 
     disconnected(reason: string): void {
@@ -286,11 +304,11 @@ export class Subscription extends Events<SubscriptionEvents> implements AsyncIte
     }
 
     hasListeners(): boolean {
-      return this.subscription.emitter.has('message');
+      return this.subscription.has('message');
     }
 
     callListeners(message: Message): Promise<unknown> | undefined {
-      return this.subscription.emitter.settle('message', message);
+      return this.subscription.settle('message', message);
     }
 
     handlerFailed(error: unknown): void {
@@ -305,7 +323,7 @@ export class Subscription extends Events<SubscriptionEvents> implements AsyncIte
   #status(state: 'live' | 'stale' | 'disconnected', reason: string): void {
     if (this.#state !== state) this.#move(state);
     const event: StatusEvent = { state, reason, generation: this.#generation };
-    this.#delivery.event(() => this.emitter.emit('status', event));
+    this.#delivery.event(() => this.emit('status', event));
   }
 
   #move(next: SubscriptionState): void {
@@ -320,7 +338,9 @@ export class Subscription extends Events<SubscriptionEvents> implements AsyncIte
     this.#error = error;
     this.#ending = { code: error.code, message: error.message, exit: error.exit, retryable: error.retryable };
     this.#owner.leave();
-    for (const waiter of [...this.#waiting]) waiter.reject(error);
+    this.#acceptance?.reject(error);
+    this.#acceptance = undefined;
+    if (this.#waiting !== undefined) for (const waiter of [...this.#waiting]) waiter.reject(error);
   }
 
   /** Returns whether anybody heard it, or had heard it before. */
@@ -328,7 +348,7 @@ export class Subscription extends Events<SubscriptionEvents> implements AsyncIte
     this.#owner.ended();
     const event = this.#ending;
     this.#ending = undefined;
-    return event === undefined || this.emitter.emit('end', event);
+    return event === undefined || this.emit('end', event);
   }
 
   #drop(error: TrunklineError, failed: boolean): void {
@@ -336,4 +356,14 @@ export class Subscription extends Events<SubscriptionEvents> implements AsyncIte
     this.#delivery.stop(failed ? error : undefined);
     this.#emitEnd();
   }
+}
+
+function acceptance(): Acceptance {
+  let resolve: () => void = NEVER;
+  let reject: (error: TrunklineError) => void = NEVER;
+  const promise = new Promise<void>((yes, no) => {
+    resolve = yes;
+    reject = no;
+  });
+  return { promise, resolve, reject };
 }

@@ -2,25 +2,21 @@ import {
   Flag,
   HEADER_BYTES,
   knownCode,
+  type Log,
   OFFSET,
   payload,
   readU32,
   readU53,
   type Session,
-  type SessionContext,
   sameBytes,
-  Timer,
-  type TimerOwner,
   TrunklineError,
   Type,
 } from '@trunkline/proto';
 import { Message, settle } from './message.js';
-import type { RequestFields } from './options.js';
-import type { AcceptedEvent, GapEvent, SubscriptionInput } from './subscription.js';
+import { aborted, type RequestFields } from './options.js';
+import type { AcceptedEvent, GapEvent, SubscriptionInput, SubscriptionOwner } from './subscription.js';
 
-/** First wait for an answer before a REQUEST is sent again, and the most it grows to, ms. */
-const RESEND_AFTER = 5000;
-const RESEND_CAP = 60_000;
+const NOTHING = new Uint8Array(0);
 const HISTORY_LOST: GapEvent = Object.freeze({ count: 0, first: 0, last: 0, reason: 'history lost' });
 
 /** A lane as this session knows it. Equal subscriptions of one session may share it. */
@@ -33,13 +29,11 @@ interface Line {
 }
 
 /** One subscription on the wire. */
-export class Entry {
+export class Entry implements SubscriptionOwner {
   line: Line | undefined;
-  ended = false;
-  wait = RESEND_AFTER;
-  readonly timer: Timer;
+  over = false;
   /** The history that `resume` belongs to. */
-  epoch: Uint8Array = new Uint8Array(0);
+  epoch: Uint8Array = NOTHING;
   /** Everything up to here was received; 0: nothing. */
   resume = 0;
   /** The last REQUEST asked for what came after `resume`, so its snapshot comes in the order of sequences. */
@@ -51,13 +45,38 @@ export class Entry {
   /** The user has not been told yet that history was lost; a GAP from the dispatcher may say it better. */
   gapDue = false;
 
+  /** Takes the listener for an abort away again; most have none. */
+  private unlisten: (() => void) | undefined;
+  private inside: SubscriptionInput | undefined;
+
   constructor(
+    private readonly table: SubscriptionTable,
     readonly request: number,
     readonly fields: RequestFields,
-    readonly input: SubscriptionInput,
-    owner: TimerOwner,
-  ) {
-    this.timer = new Timer(owner, request);
+    readonly log: Log,
+  ) {}
+
+  /** @param signal ends it */
+  attach(input: SubscriptionInput, signal: AbortSignal | undefined): void {
+    this.inside = input;
+    if (signal === undefined) return;
+    const abort = () => input.dropped(aborted(signal), true);
+    signal.addEventListener('abort', abort);
+    this.unlisten = () => signal.removeEventListener('abort', abort);
+  }
+
+  get input(): SubscriptionInput {
+    return this.inside!;
+  }
+
+  leave(): void {
+    this.table.remove(this, true);
+  }
+
+  ended(): void {
+    // what had arrived before the end may still wait for the handler, and an abort ends that too
+    this.unlisten?.();
+    this.unlisten = undefined;
   }
 
   /** Rule 9: goes on where it was, unless the user wants live responses only. */
@@ -71,20 +90,18 @@ export class Entry {
   tellGap(): void {
     if (!this.gapDue) return;
     this.gapDue = false;
-    if (!this.ended) this.input.gap(HISTORY_LOST);
+    if (!this.over) this.input.gap(HISTORY_LOST);
   }
 }
 
 /** The subscriptions of a client and the lines of its session: brings what the dispatcher says to the right ones. */
-export class SubscriptionTable implements TimerOwner {
+export class SubscriptionTable {
   private readonly entries = new Map<number, Entry>();
   private readonly lines = new Map<number, Line>();
   private session: Session | undefined;
   private lastRequest = 0;
   /** Request ids of others in the session. */
   private readonly taken = new Set<number>();
-
-  constructor(private readonly context: SessionContext) {}
 
   get size(): number {
     return this.entries.size;
@@ -95,8 +112,8 @@ export class SubscriptionTable implements TimerOwner {
   }
 
   /** Makes room for a subscription; `send` follows when the caller is ready for answers. */
-  add(fields: RequestFields, input: SubscriptionInput): Entry {
-    const entry = new Entry(this.freeRequest(), fields, input, this);
+  add(fields: RequestFields, log: Log): Entry {
+    const entry = new Entry(this, this.freeRequest(), fields, log);
     this.entries.set(entry.request, entry);
     return entry;
   }
@@ -118,12 +135,18 @@ export class SubscriptionTable implements TimerOwner {
     this.taken.delete(request);
   }
 
-  /** Sends the REQUEST if there is a session; otherwise the next one begins with it. */
+  /**
+   * Sends the REQUEST if there is a session; otherwise the next one begins with it. Within a session it is not sent
+   * again: what gets lost on the link ends the session (PROTOCOL.md M-26), and a dispatcher that has much to do would
+   * only get more.
+   */
   send(entry: Entry): void {
-    const { session, context } = this;
-    if (session === undefined || entry.ended) return;
-    const { code, ...fields } = entry.fields;
-    const bytes = payload.request.encode({ ...fields, request: entry.request, start: entry.start() });
+    const { session } = this;
+    if (session === undefined || entry.over) return;
+    const { code, params, filter, returnHandler, group, rate, overflow } = entry.fields;
+    const { request } = entry;
+    const start = entry.start();
+    const bytes = payload.request.encode({ request, params, filter, returnHandler, group, rate, overflow, start });
     const length = HEADER_BYTES + bytes.length;
     if (length > session.peerMaxMessage) {
       const text = `request has ${length} bytes, at most ${session.peerMaxMessage}`;
@@ -133,21 +156,13 @@ export class SubscriptionTable implements TimerOwner {
       return;
     }
     session.send({ type: Type.REQUEST, code }, bytes);
-    context.timers.start(entry.timer, entry.wait * (0.75 + context.random.next() / 2));
-    entry.wait = Math.min(RESEND_CAP, entry.wait * 2);
-  }
-
-  onTimer(timer: Timer): void {
-    const entry = this.entries.get(timer.kind);
-    if (entry !== undefined) this.send(entry);
   }
 
   /** Forgets the entry. `tell`: the dispatcher does not know yet that it ended (rule 8). */
   remove(entry: Entry, tell: boolean): void {
-    if (entry.ended) return;
-    entry.ended = true;
+    if (entry.over) return;
+    entry.over = true;
     this.entries.delete(entry.request);
-    this.context.timers.stop(entry.timer);
     this.leave(entry);
     if (tell && this.session?.state === 'open') {
       const bytes = payload.cancel.encode({ request: entry.request });
@@ -167,10 +182,7 @@ export class SubscriptionTable implements TimerOwner {
   /** A session began: everything is requested again, in one burst (rule 11). */
   open(session: Session): void {
     this.session = session;
-    for (const entry of [...this.entries.values()]) {
-      entry.wait = RESEND_AFTER;
-      this.send(entry);
-    }
+    for (const entry of [...this.entries.values()]) this.send(entry);
   }
 
   lost(reason: string): void {
@@ -178,12 +190,11 @@ export class SubscriptionTable implements TimerOwner {
     this.lines.clear();
     const entries = [...this.entries.values()];
     for (const entry of entries) {
-      this.context.timers.stop(entry.timer);
       entry.line = undefined;
     }
     for (const entry of entries) {
       entry.tellGap();
-      if (!entry.ended) entry.input.disconnected(reason);
+      if (!entry.over) entry.input.disconnected(reason);
     }
   }
 
@@ -217,7 +228,7 @@ export class SubscriptionTable implements TimerOwner {
           // one about the history says better what was lost of it; any other comes after that
           if (gap.reason === 'history') entry.gapDue = false;
           else entry.tellGap();
-          if (!entry.ended) entry.input.gap(gap);
+          if (!entry.over) entry.input.gap(gap);
         });
         return true;
       }
@@ -234,7 +245,7 @@ export class SubscriptionTable implements TimerOwner {
   private each(batch: Uint8Array, at: number, call: (entry: Entry) => void): void {
     const line = this.lines.get(readU32(batch, at + OFFSET.line));
     if (line === undefined) return;
-    for (const entry of [...line.entries]) if (!entry.ended) call(entry);
+    for (const entry of [...line.entries]) if (!entry.over) call(entry);
   }
 
   private end(entry: Entry, error: TrunklineError): void {
@@ -249,7 +260,6 @@ export class SubscriptionTable implements TimerOwner {
     const entry = this.entries.get(answer.request);
     // cancelled meanwhile, or a repetition: its snapshot is for nobody
     if (entry === undefined || entry.line?.id === id) return;
-    this.context.timers.stop(entry.timer);
     const sequence = readU53(batch, at + OFFSET.sequence);
     this.join(entry, id, sequence, answer.snapshot);
     const lost = this.historyLost(entry, answer);
@@ -272,13 +282,19 @@ export class SubscriptionTable implements TimerOwner {
 
   private join(entry: Entry, id: number, sequence: number, snapshot: boolean): void {
     this.leave(entry);
-    const line: Line = this.lines.get(id) ?? { id, entries: [], joining: undefined };
-    entry.floor = line.entries.length > 0 ? sequence : 0;
+    const known = this.lines.get(id);
+    const joining = snapshot ? entry : undefined;
     entry.joined = sequence;
-    entry.line = line;
-    line.entries.push(entry);
-    line.joining = snapshot ? entry : undefined;
-    this.lines.set(id, line);
+    if (known === undefined) {
+      entry.floor = 0;
+      entry.line = { id, entries: [entry], joining };
+      this.lines.set(id, entry.line);
+      return;
+    }
+    entry.floor = sequence;
+    entry.line = known;
+    known.entries.push(entry);
+    known.joining = joining;
   }
 
   private historyLost(entry: Entry, answer: { resumed: boolean; epoch: Uint8Array }): boolean {
@@ -307,7 +323,7 @@ export class SubscriptionTable implements TimerOwner {
     if ((flags & (Flag.SNAPSHOT | Flag.SNAPSHOT_END)) !== 0) this.snapshot(session, line, batch, start, flags);
     else this.live(session, line, batch, start, end);
     if ((flags & Flag.FINAL) !== 0) {
-      for (const entry of [...line.entries]) if (!entry.ended) this.end(entry, new TrunklineError('COMPLETED'));
+      for (const entry of [...line.entries]) if (!entry.over) this.end(entry, new TrunklineError('COMPLETED'));
     }
     return true;
   }
@@ -322,7 +338,7 @@ export class SubscriptionTable implements TimerOwner {
       const { sequence } = message;
       for (let index = 0; index < count; index++) {
         const entry = entries[index]!;
-        if (entry.ended || sequence <= entry.floor) continue;
+        if (entry.over || sequence <= entry.floor) continue;
         // conflation and redelivery may bring an older one behind a newer one
         if (sequence > entry.resume) entry.resume = sequence;
         entry.input.message(message);
@@ -344,7 +360,7 @@ export class SubscriptionTable implements TimerOwner {
     if (entry !== undefined) {
       entry.tellGap();
       if (entry.resuming) entry.resume = message.sequence;
-      if (!entry.ended) entry.input.message(message);
+      if (!entry.over) entry.input.message(message);
     }
     if (settle(message)) session.consume(message.length);
   }

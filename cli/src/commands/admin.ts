@@ -1,6 +1,6 @@
 import { TrunklineError } from '@trunkline/proto';
 import type { Client } from '@trunkline/subscriber/core';
-import { connectionOptions, openClient } from '../client.js';
+import { connectionOptions, openClient, refusalOf } from '../client.js';
 import { type Command, type Input, integerOf } from '../command.js';
 import { Exit, Failure } from '../exit.js';
 import { stdout } from '../output.js';
@@ -47,7 +47,7 @@ export async function withClient(
 ): Promise<number> {
   const client = openClient(input, name);
   try {
-    return await use(client);
+    return await Promise.race([use(client), refusalOf(client)]);
   } finally {
     await client.close();
   }

@@ -3,6 +3,7 @@ import { kick, providers, services, sessions, status, streams } from './admin.js
 import { check } from './check.js';
 import { consume } from './consume.js';
 import { dispatcher } from './dispatcher.js';
+import { keygen } from './keygen.js';
 import { provide } from './provide.js';
 import { publish } from './publish.js';
 import { declare, deleteQueue, peek, purge, queues, redeliver, remove } from './queues.js';
@@ -18,6 +19,7 @@ export const commands: readonly Command[] = [
   provide,
   publish,
   consume,
+  keygen,
   status,
   services,
   streams,

@@ -1,7 +1,8 @@
 import { TrunklineError } from '@trunkline/proto';
-import { bind, type Codes, connect, type Provider } from '@trunkline/publisher';
-import { addressesOf, connectionOptions, connectOptions } from '../client.js';
+import { type BindOptions, bind, type Codes, connect, type Provider } from '@trunkline/publisher';
+import { addressesOf, connectionOptions, connectOptions, processOptions } from '../client.js';
 import { type Command, type Input, integerOf } from '../command.js';
+import { allowedKeysOf, pairOf } from '../curve.js';
 import { Exit, Failure } from '../exit.js';
 import { complain, stdout } from '../output.js';
 import { CommandService } from '../provide/command-service.js';
@@ -20,6 +21,10 @@ export const provide: Command = {
     bind: { value: 'ADDRESS', help: 'listen there instead, for a dispatcher whose forwarding table names the address' },
     'timeout-kill': { value: 'DURATION', help: 'from SIGTERM to SIGKILL when a command has to end; default 5s' },
     ...connectionOptions,
+    'curve-allowed-keys-file': {
+      value: 'FILE',
+      help: 'with --bind and own keys: public keys of the dispatchers that may dial, one a line; else whoever knows ours',
+    },
   },
   details: `Starts the command once for each distinct request, however many subscribe, and ends it with the last of them:
 SIGTERM to its process group, SIGKILL after --timeout-kill.
@@ -90,6 +95,17 @@ async function serve(input: Input, codes: Codes, service: CommandService, signal
   return exit;
 }
 
+/** The token is what a dispatcher must show. */
+function bindOptions(input: Input): BindOptions {
+  const pair = pairOf(input);
+  const allowedKeys = allowedKeysOf(input);
+  if (pair === undefined && allowedKeys !== undefined) {
+    throw new Failure(Exit.USAGE, 'allowed keys need --curve-secret-key-file');
+  }
+  const curve = pair === undefined ? {} : { curve: { ...pair, ...(allowedKeys === undefined ? {} : { allowedKeys }) } };
+  return { ...processOptions(input, 'provide'), ...curve };
+}
+
 /** Undefined when a signal came before the dispatcher. */
 async function open(input: Input, signal: AbortSignal): Promise<Provider | undefined> {
   const address = input.text('bind');
@@ -97,9 +113,9 @@ async function open(input: Input, signal: AbortSignal): Promise<Provider | undef
   if (address !== undefined && target !== undefined) {
     throw new Failure(Exit.USAGE, 'provide takes one of --connect and --bind');
   }
-  const options = connectOptions(input, 'provide');
   try {
-    if (address !== undefined) return await bind(address, options.name === undefined ? {} : { name: options.name });
+    if (address !== undefined) return await bind(address, bindOptions(input));
+    const options = connectOptions(input, 'provide');
     return await connect(target === undefined ? addressesOf(input) : target.split(','), { ...options, signal });
   } catch (error) {
     if (error instanceof TrunklineError && signal.aborted) return undefined;

@@ -1,6 +1,6 @@
 import { TrunklineError } from '@trunkline/proto';
 import type { Message } from '@trunkline/subscriber/core';
-import { connectionOptions, openClient } from '../client.js';
+import { connectionOptions, openClient, refusalOf } from '../client.js';
 import type { Command, Input } from '../command.js';
 import { Exit, Failure, passedOn } from '../exit.js';
 import { messageJson } from '../json.js';
@@ -29,7 +29,8 @@ without a final response gives the exit code of the command behind it, or 1.`,
     const abort = new AbortController();
     const off = onSignal(() => abort.abort());
     try {
-      const message = await client.request(code, { ...options, signal: abort.signal });
+      const answer = client.request(code, { ...options, signal: abort.signal });
+      const message = await Promise.race([answer, refusalOf(client)]);
       print(message, input.flag('json'));
       return Exit.OK;
     } catch (error) {

@@ -53,6 +53,7 @@ function status(dispatcher: Dispatcher): object {
     queues: [...dispatcher.queues.all()].length,
     commits: dispatcher.queues.committer.commits,
     counters: { ...core.counters },
+    transport: dispatcher.transportCounters,
   };
 }
 

@@ -1,7 +1,14 @@
 import { resolve } from 'node:path';
 import { TrunklineError } from '@trunkline/proto';
 import type { QueueDeclaration, QueueOptions } from '../queues/index.js';
-import type { Configuration, Keep, ModuleReference, RecordDefinition, ServiceDefinition } from '../service.js';
+import type {
+  Configuration,
+  CurveDefinition,
+  Keep,
+  ModuleReference,
+  RecordDefinition,
+  ServiceDefinition,
+} from '../service.js';
 import {
   type ConfigurationInput,
   drainDefault,
@@ -20,10 +27,15 @@ import {
   serviceDefaults,
   sessionDefaults,
 } from './input.js';
+import { addressOf, serverKeysOf } from './key-files.js';
 import { parseCode, parseDuration, parseSize } from './units.js';
 
 /** Fills in the defaults. The input has passed the schema and every rule. */
-export function buildConfiguration(input: ConfigurationInput, baseDirectory: string): Configuration {
+export function buildConfiguration(
+  input: ConfigurationInput,
+  baseDirectory: string,
+  curve: CurveDefinition | undefined,
+): Configuration {
   const modules = (entries: Record<string, ModuleInput> = {}): ModuleReference[] =>
     Object.entries(entries).map(([name, { path, options = {} }]) => ({
       name,
@@ -54,6 +66,9 @@ export function buildConfiguration(input: ConfigurationInput, baseDirectory: str
       maxSubscriptions: session.maxSubscriptions,
     },
     tokens: input.tokens ?? [],
+    token: input.token ?? '',
+    curve,
+    serverKeys: serverKeysOf([input.defaults, ...input.services].map((owner) => owner?.providers)),
     drain: milliseconds(input.drain ?? drainDefault),
     log: { level: input.log?.level ?? logLevelDefault },
   };
@@ -69,7 +84,7 @@ function buildService(service: ServiceInput, defaults: ServiceOptionsInput): Ser
     from,
     to,
     name: service.name ?? String(service.code),
-    providers: option('providers'),
+    providers: addresses(option('providers')),
     sendHandler: option('sendHandler'),
     returnHandlers: option('returnHandlers'),
     overflow: option('overflow'),
@@ -119,6 +134,9 @@ export function buildQueueOptions(input: Partial<QueueOptionsInput>): QueueOptio
     maxMessage: bytes(options.maxMessage),
   };
 }
+
+const addresses = (providers: ServiceOptions['providers']): ServiceDefinition['providers'] =>
+  providers === 'dynamic' ? providers : providers.map(addressOf);
 
 function buildKeep(keep: KeepInput): Keep {
   if (keep === 'lastPerKey') return { mode: 'lastPerKey', max: lastPerKeyDefault };

@@ -10,6 +10,8 @@ export interface ConfigurationInput {
   modules?: ModulesInput;
   session?: Partial<SessionInput>;
   tokens?: string[];
+  token?: string;
+  curve?: CurveInput;
   drain?: string;
   log?: { level?: LogLevel };
 }
@@ -18,6 +20,16 @@ export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
 /** Bytes, or with a unit: `65536`, `"64KiB"`. */
 export type SizeInput = number | string;
+
+/** Paths of key files. */
+export interface CurveInput {
+  publicKeyFile: string;
+  secretKeyFile: string;
+  allowedKeysFile?: string;
+}
+
+/** Address of a static provider, with the public key that it must have. */
+export type ProviderInput = string | { address: string; serverKey?: string };
 
 export interface LimitsInput {
   maxStreams: number;
@@ -30,7 +42,7 @@ export type KeepInput = 'none' | 'last' | 'lastPerKey' | { lastPerKey: number } 
 
 /** Everything that may stand in `defaults` as well as in a service. */
 export interface ServiceOptions {
-  providers: 'dynamic' | string[];
+  providers: 'dynamic' | ProviderInput[];
   sendHandler: string;
   returnHandlers: string[];
   overflow: Overflow[];
@@ -100,7 +112,7 @@ export const serviceDefaults: Readonly<ServiceOptions> = {
   resendCap: '30s',
   probeAfter: '10s',
   probeMisses: 3,
-  requestWindow: 64,
+  requestWindow: 1024,
   linger: '0s',
   keep: 'none',
   latestRate: 10,

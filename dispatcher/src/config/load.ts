@@ -1,12 +1,14 @@
 import { existsSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import type { Configuration } from '../service.js';
+import type { Configuration, CurveDefinition } from '../service.js';
 import { buildConfiguration } from './build.js';
 import { checkSchema } from './check-schema.js';
 import { JsonDocument } from './document.js';
 import type { ConfigurationInput } from './input.js';
+import { loadCurve, readKeyFile } from './key-files.js';
 import { ConfigurationError, type ConfigurationProblem } from './problems.js';
+import { reasonOf } from './reason.js';
 import { checkRules, type RuleOptions } from './rules.js';
 
 /** Largest file that is read, in bytes: room for some hundred thousand services. */
@@ -22,26 +24,28 @@ export interface LoadedConfiguration {
  */
 export function parseConfiguration(bytes: Uint8Array, options: RuleOptions): LoadedConfiguration {
   const document = new JsonDocument(bytes);
+  let curve: CurveDefinition | undefined;
   if (document.value !== undefined) {
     checkSchema(document);
     checkRules(document, options);
+    curve = loadCurve(document, options);
   }
   if (document.problems.length > 0) throw new ConfigurationError([...document.problems].sort(byPlace));
-  return { configuration: buildConfiguration(document.value as ConfigurationInput, options.baseDirectory) };
+  return { configuration: buildConfiguration(document.value as ConfigurationInput, options.baseDirectory, curve) };
 }
 
 const byPlace = (a: ConfigurationProblem, b: ConfigurationProblem): number =>
   (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0);
 
 /**
- * Reads and checks a file, and that the modules it names are there. Start and reload both come through here, so they
+ * Reads and checks a file with the key files it names, and that the modules it names are there. Start and reload both come through here, so they
  * refuse the same files with the same words (F89).
  * @throws ConfigurationError also where the file is missing or cannot be read
  */
 export async function readConfiguration(file: string): Promise<LoadedConfiguration> {
   const bytes = await readBytes(file);
   try {
-    return parseConfiguration(bytes, { baseDirectory: dirname(resolve(file)), moduleExists: existsSync });
+    return parseConfiguration(bytes, { baseDirectory: dirname(resolve(file)), moduleExists: existsSync, readKeyFile });
   } catch (error) {
     throw error instanceof ConfigurationError ? new ConfigurationError(error.problems, file) : error;
   }
@@ -69,15 +73,3 @@ async function readBytes(file: string): Promise<Uint8Array> {
 
 const fileError = (file: string, message: string): ConfigurationError =>
   new ConfigurationError([{ path: '$', message }], file);
-
-function reasonOf(error: unknown): string {
-  const { code, message } = error as NodeJS.ErrnoException;
-  const reasons: Readonly<Record<string, string>> = {
-    ENOENT: 'there is no such file',
-    ENOTDIR: 'there is no such file',
-    EACCES: 'the file may not be read (permission denied)',
-    EPERM: 'the file may not be read (not permitted)',
-    EISDIR: 'this is a folder, not a file',
-  };
-  return reasons[code ?? ''] ?? `the file cannot be read (${message})`;
-}

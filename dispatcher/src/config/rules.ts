@@ -11,6 +11,7 @@ import {
   serviceDefaults,
   sessionDefaults,
 } from './input.js';
+import { ServerKeyCheck } from './key-files.js';
 import { hint, type Path } from './problems.js';
 import { type CodeRange, maxCode, maxDuration, maxSize, parseCode, parseDuration, parseSize } from './units.js';
 
@@ -19,6 +20,8 @@ export interface RuleOptions {
   readonly baseDirectory: string;
   /** Whether a module's file is there; left out: not checked. */
   readonly moduleExists?: (path: string) => boolean;
+  /** Text of a key file, or an Error whose message says why not; left out: a file that names one is refused. */
+  readonly readKeyFile?: (path: string) => string;
 }
 
 type Dictionary = Readonly<Record<string, unknown>>;
@@ -37,9 +40,10 @@ export function checkRules(document: JsonDocument, options: RuleOptions): void {
   checkCodes(document, owners);
   checkModules(document, dictionary(root.modules), options);
   const listen = checkListen(document, root);
+  const serverKeys = new ServerKeyCheck(document);
   for (const owner of [defaults, ...owners]) {
     checkHandlers(document, owner, dictionary(root.modules));
-    checkProviders(document, owner, listen);
+    checkProviders(document, owner, listen, serverKeys);
     checkBounds(document, owner);
   }
   checkSession(document, root);
@@ -181,10 +185,25 @@ function checkListen(document: JsonDocument, root: Dictionary): Listening[] {
   return listening;
 }
 
-function checkProviders(document: JsonDocument, { at, options }: Owner, listening: readonly Listening[]): void {
-  for (const [index, value] of list(own(options, 'providers')).entries()) {
-    const path = [...at, 'providers', index];
+function checkProviders(
+  document: JsonDocument,
+  { at, options }: Owner,
+  listening: readonly Listening[],
+  serverKeys: ServerKeyCheck,
+): void {
+  const seen = new Map<unknown, { readonly entry: unknown; readonly at: Path }>();
+  for (const [index, entry] of list(own(options, 'providers')).entries()) {
+    const whole = [...at, 'providers', index];
+    serverKeys.check(entry, whole);
+    const [path, value] =
+      typeof entry === 'string' ? [whole, entry] : [[...whole, 'address'], dictionary(entry).address];
     const address = addressAt(document, path, value, 'dial');
+    const twin = seen.get(value);
+    // two equal entries are the schema's
+    if (twin !== undefined && JSON.stringify(twin.entry) !== JSON.stringify(entry)) {
+      document.report(path, `the same address is already at ${document.placeOf(twin.at)}`);
+    }
+    seen.set(value, { entry, at: path });
     if (address === undefined) continue;
     const self = listening.find((one) => reaches(address, one.address));
     if (self !== undefined) {

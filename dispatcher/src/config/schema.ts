@@ -124,6 +124,30 @@ const keep: Schema = {
   ],
 };
 
+const providerText = 'an address, or {"address": ADDRESS, "serverKey": KEY}';
+const address = text('an address', 'Address of a provider: tcp://HOST:PORT or ipc://PATH.');
+const provider: Schema = {
+  title: providerText,
+  description: 'A provider that the dispatcher dials.',
+  anyOf: [
+    address,
+    {
+      ...object(
+        'A provider with its key.',
+        {
+          address,
+          serverKey: text(
+            'a public key of 40 characters (Z85)',
+            'Public key that the provider must have; it is then dialled with the keys of "curve".',
+          ),
+        },
+        { required: ['address'] },
+      ),
+      title: providerText,
+    },
+  ],
+};
+
 const providersText = '"dynamic" or a list of addresses such as ["tcp://127.0.0.1:7501"]';
 const providers: Schema = {
   title: providersText,
@@ -137,7 +161,7 @@ const providers: Schema = {
       type: 'array',
       minItems: 1,
       uniqueItems: true,
-      items: text('an address', 'Address of a provider: tcp://HOST:PORT or ipc://PATH.'),
+      items: provider,
     },
   ],
 };
@@ -381,6 +405,19 @@ export const configurationSchema: Schema = {
         items: text('a text', 'A token.', { writeOnly: true }),
         default: [],
       },
+      token: text('a text', 'What the dispatcher shows the providers that it dials.', { writeOnly: true }),
+      curve: object(
+        "Encryption of every address listened at, and proof of who both ends are (ZeroMQ's CURVE). Key files are read at every start and reload.",
+        {
+          publicKeyFile: text('a path', "File with the dispatcher's public key, from the folder of this file."),
+          secretKeyFile: text('a path', "File with the dispatcher's secret key."),
+          allowedKeysFile: text(
+            'a path',
+            'File with the public keys that are let in, one a line. Without it: whoever knows the public key of the dispatcher.',
+          ),
+        },
+        { required: ['publicKeyFile', 'secretKeyFile'] },
+      ),
       drain: duration('Longest a stop may take.', { default: drainDefault }),
       log: object('What is logged.', {
         level: {

@@ -75,9 +75,11 @@ export class FilterIndex<T> {
     this.#matching++;
     try {
       visitBucket(this.#others, input, visit);
-      const byKey = this.#byField.key.get(input.key);
+      const { key, tag } = this.#byField;
+      // what no filter asks for is not read
+      const byKey = key.size > 0 ? key.get(input.key) : undefined;
       if (byKey !== undefined) visitBucket(byKey, input, visit);
-      const byTag = this.#byField.tag.get(input.tag);
+      const byTag = tag.size > 0 ? tag.get(input.tag) : undefined;
       if (byTag !== undefined) visitBucket(byTag, input, visit);
     } finally {
       if (--this.#matching === 0 && this.#untidy.size > 0) this.#tidy();

@@ -1,21 +1,8 @@
 import { type Dealer, Router, type SocketOptions } from 'zeromq';
 import { TrunklineError } from '../errors.js';
+import { curveKeyBytes, z85 } from './keys.js';
 import { receiveLoop } from './receive.js';
 import type { CurveOptions, Settings } from './settings.js';
-
-const digits = '0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#';
-const keyPattern = /^[0-9a-zA-Z.\-:+=^!/*?&<>()[\]{}@%$#]{40}$/;
-
-/** Z85 (ZeroMQ RFC 32) of a length that is a multiple of 4. */
-export function z85(bytes: Uint8Array): string {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  let text = '';
-  for (let offset = 0; offset < bytes.length; offset += 4) {
-    const value = view.getUint32(offset);
-    for (const unit of [52200625, 614125, 7225, 85, 1]) text += digits[Math.floor(value / unit) % 85];
-  }
-  return text;
-}
 
 /** @throws TrunklineError OPTION_INVALID */
 export function checkCurve(curve: CurveOptions): void {
@@ -27,7 +14,7 @@ export function checkCurve(curve: CurveOptions): void {
 
 function assertKey(key: unknown, name: string): void {
   // The key itself stays out of the text: it may be a secret one in the wrong place.
-  if (typeof key === 'string' && keyPattern.test(key)) return;
+  if (curveKeyBytes(key) !== undefined) return;
   throw new TrunklineError('OPTION_INVALID', `${name} must be a key of 40 characters (Z85)`);
 }
 
@@ -45,7 +32,9 @@ export function serverSecurity(curve: CurveOptions): SocketOptions<Router> {
 
 /** @throws TrunklineError OPTION_INVALID when no server key is known for the address */
 export function clientSecurity(curve: CurveOptions, address: string): SocketOptions<Dealer> {
-  const key = typeof curve.serverKey === 'function' ? curve.serverKey(address) : curve.serverKey;
+  const { serverKey } = curve;
+  const key = typeof serverKey === 'function' ? serverKey(address) : serverKey;
+  if (key === undefined && typeof serverKey === 'function') return {};
   assertKey(key, `curve.serverKey for ${address}`);
   return {
     curvePublicKey: curve.publicKey,

@@ -67,7 +67,10 @@ async function step(socket: Router | Dealer, receiver: Receiver, settings: Setti
     }
   }
   // also when it ended meanwhile: what the step caused waits for its end
-  if (batches > 0) guarded(settings, () => receiver.stepEnd());
+  if (batches > 0) {
+    guarded(settings, () => receiver.stepEnd());
+    settings.received(bytes);
+  }
   return full && !receiver.ended;
 }
 

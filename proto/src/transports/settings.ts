@@ -8,8 +8,11 @@ export interface CurveOptions {
   /** Own long-term key pair; a listener is the server of its connections, a dialled link the client. */
   readonly publicKey: string;
   readonly secretKey: string;
-  /** The public key that the dialled peer must have; a function when it depends on the address. */
-  readonly serverKey?: string | ((address: string) => string);
+  /**
+   * The public key that the dialled peer must have; a function when it depends on the address, where undefined means:
+   * this one is dialled without CURVE. Without any server key nothing can be dialled.
+   */
+  readonly serverKey?: string | ((address: string) => string | undefined);
   /** The clients' public keys that a listener lets in; without it, whoever has the listener's public key. */
   readonly allowedKeys?: Iterable<string>;
 }
@@ -35,6 +38,8 @@ export interface ZmqTransportOptions {
   readonly handshakeTimeoutMs?: number;
   readonly curve?: CurveOptions;
   readonly log?: Log;
+  /** Called between steps, each time this many more bytes were received: 8 MiB. */
+  readonly onReceived?: () => void;
 }
 
 /** What a transport counts; monotonic. */
@@ -62,6 +67,8 @@ export interface Settings {
   readonly connectTimeoutMs: number;
   readonly handshakeTimeoutMs: number;
   readonly log: Log;
+  /** Told of the bytes of each step. */
+  readonly received: (bytes: number) => void;
   readonly counters: ZmqCounters;
   readonly context: Context;
   /**
@@ -71,6 +78,7 @@ export interface Settings {
   readonly polled: boolean;
 }
 
+const RECEIVED_STEP = 8 * 1024 * 1024;
 const timerMax = 2 ** 31 - 1;
 
 export function settingsOf(options: ZmqTransportOptions, context: Context): Settings {
@@ -90,9 +98,21 @@ export function settingsOf(options: ZmqTransportOptions, context: Context): Sett
     connectTimeoutMs: whole('connectTimeoutMs', 5000, 1, timerMax),
     handshakeTimeoutMs: whole('handshakeTimeoutMs', 2000, 1, timerMax),
     log: options.log ?? silentLog,
+    received: everyBytes(RECEIVED_STEP, options.onReceived),
     counters: { droppedFrames: 0, droppedSends: 0, unreachable: 0, refusedHandshakes: 0, faults: 0 },
     context,
     polled: !isMainThread,
+  };
+}
+
+function everyBytes(step: number, call: (() => void) | undefined): (bytes: number) => void {
+  if (call === undefined) return () => {};
+  let left = step;
+  return (bytes) => {
+    left -= bytes;
+    if (left > 0) return;
+    left = step;
+    call();
   };
 }
 

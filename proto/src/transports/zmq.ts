@@ -17,7 +17,7 @@ import {
 
 export { curveKeyPair } from 'zeromq';
 export { type Address, formatAddress, parseAddress } from './address.js';
-export { z85 } from './curve.js';
+export { z85 } from './keys.js';
 export type { CurveOptions, ZmqCounters, ZmqTransportOptions } from './settings.js';
 
 /** Three ZeroMQ sockets stand behind a listener or a dialled link; the default of 1023 is soon reached. */

@@ -11,6 +11,7 @@ const commands = [
   'sub',
   'request',
   'provide',
+  'keygen',
   'status',
   'services',
   'streams',

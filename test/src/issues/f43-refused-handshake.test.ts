@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { ZmqTransport } from '@trunkline/proto/zmq';
 import { connect as connectProvider } from '@trunkline/publisher';
-import { connect } from '@trunkline/subscriber';
+import { type ConnectOptions, connect } from '@trunkline/subscriber';
+import { writeKeys } from '../support/keys.js';
+import { folder, quiet, Real } from './real.js';
 import { known, other, secured, server } from './secured.js';
 
 test('F43: a wrong server key, a key that is not on the list and none at all are told, and not as a timeout', async (t) => {
@@ -26,4 +29,47 @@ test('F43: of several addresses the one that takes the keys is found', async (t)
   const client = await connect([one.address, two.address], { ...one.options(known), attemptMs: 60_000 });
   assert.equal(client.connection.address, two.address);
   await client.close();
+});
+
+test('F43: the configured dispatcher refuses a wrong server key and a key that is not listed, and logs and counts it', async (t) => {
+  const { curve } = writeKeys(folder(t), { own: server, allowed: [known.publicKey] });
+  const real = await Real.start(t, [{ code: 100 }], { curve });
+  const refused = () => real.logged.filter(({ msg }) => msg === 'handshake refused').length;
+  const mine = { ...known, serverKey: server.publicKey };
+  const wrong = {
+    'wrong server key': { ...mine, serverKey: other.publicKey },
+    'not on the list': { ...other, serverKey: server.publicKey },
+    'a pair of nobody': { serverKey: server.publicKey },
+  };
+  for (const [what, keys] of Object.entries(wrong)) {
+    // within 3 seconds
+    const signal = AbortSignal.timeout(3000);
+    await assert.rejects(connect(real.address, { ...quiet, curve: keys, signal }), { code: 'HANDSHAKE_REFUSED' }, what);
+    await assert.rejects(connectProvider(real.address, { ...quiet, curve: keys, signal }), {
+      code: 'HANDSHAKE_REFUSED',
+    });
+  }
+  assert.ok(refused() > 0, 'it is logged');
+  const provider = await connectProvider(real.address, { ...quiet, curve: mine });
+  t.after(() => provider.close());
+  provider.provide(100, () => 'here');
+  const client = await connect(real.address, { ...quiet, curve: mine });
+  t.after(() => client.close());
+  assert.equal((await client.request(100)).text(), 'here');
+  const status = (await client.request(0, { params: { show: 'status' } })).json() as {
+    transport: { refusedHandshakes: number };
+  };
+  assert.ok(status.transport.refusedHandshakes >= 4, JSON.stringify(status));
+});
+
+test('F43: keys that cannot be used are refused before anything is dialled', async () => {
+  const dial = (curve: ConnectOptions['curve'], more: object = {}) =>
+    assert.rejects(connect('tcp://127.0.0.1:1', { ...quiet, ...more, ...(curve === undefined ? {} : { curve }) }), {
+      code: 'OPTION_INVALID',
+    });
+  await dial({ ...known, serverKey: 'short' });
+  await dial({ serverKey: server.publicKey, publicKey: known.publicKey });
+  await dial({ ...known, serverKey: (() => undefined) as unknown as () => string });
+  await dial({ ...known } as unknown as { serverKey: string });
+  await dial({ ...known, serverKey: server.publicKey }, { transport: new ZmqTransport() });
 });

@@ -7,7 +7,7 @@ import { silentLog } from '@trunkline/proto';
 import type { ConnectOptions } from '@trunkline/proto/connect';
 import { pino } from 'pino';
 
-export const quiet: ConnectOptions = { log: silentLog };
+export const quiet: Pick<ConnectOptions, 'log'> = { log: silentLog };
 
 /** A dispatcher of this process on real sockets, with its configuration file. */
 export class Real {

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import {
   Connection,
   type ConnectionOptions,
+  OFFSET,
   payload,
   type Role,
   type Session,
@@ -118,6 +119,24 @@ test('a refusal that is final closes the connection with its code', async () => 
   await assert.rejects(Promise.all([connection.ready(), made.world.settle()]), { code: 'UNAUTHENTICATED' });
   assert.deepEqual(made.told, ['over UNAUTHENTICATED']);
   await assert.rejects(connection.ready(), { code: 'UNAUTHENTICATED' });
+  assert.equal(made.world.timers.size, 0);
+});
+
+test('a peer of another version is final for both ends: one says BYE in its own version (M-88)', async () => {
+  const made = new ConnectionWorld();
+  await made.network.listen(A, {
+    onBatch: (link) => {
+      const bye = singleMessage({ type: Type.BYE });
+      bye[OFFSET.version] = 2;
+      link.send(bye);
+    },
+  });
+  const connection = made.connect([A]);
+  await assert.rejects(Promise.all([connection.ready(), made.world.settle()]), {
+    code: 'VERSION_UNSUPPORTED',
+    message: 'the peer speaks version 2, this end 1',
+  });
+  assert.deepEqual(made.told, ['over VERSION_UNSUPPORTED']);
   assert.equal(made.world.timers.size, 0);
 });
 

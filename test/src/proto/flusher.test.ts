@@ -63,12 +63,16 @@ test('a session that says little holds little memory, one that says much gets ro
   assert.ok(Math.max(...sent.map(({ buffer }) => buffer.byteLength)) <= 1024);
   sent.length = 0;
   for (let round = 0; round < 3; round++) {
-    for (let count = 0; count < 4096; count++) outgoing.message({ type: Type.CREDIT });
+    for (let count = 0; count < 16384; count++) outgoing.message({ type: Type.CREDIT });
     outgoing.flush(link);
   }
   assert.equal(
     sent.reduce((sum, batch) => sum + batch.length, 0),
-    3 * 4096 * HEADER_BYTES,
+    3 * 16384 * HEADER_BYTES,
   );
-  assert.equal(sent.at(-2)?.buffer.byteLength, 65536);
+  assert.equal(sent.at(-2)?.buffer.byteLength, 262144);
+  outgoing.rest();
+  outgoing.message({ type: Type.CREDIT });
+  outgoing.flush(link);
+  assert.ok((sent.at(-1)?.buffer.byteLength ?? 0) <= 1024, 'little again');
 });

@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
+  OFFSET,
   payload,
   type Session,
   type SessionContext,
   type SessionEvents,
   SessionHost,
   type SessionHostOptions,
+  singleMessage,
   TrunklineError,
   Type,
 } from '@trunkline/proto';
@@ -202,4 +204,39 @@ test('when somebody left all sessions are sent to, in bursts', async () => {
   made.host.onSuspect();
   made.host.close();
   assert.equal(made.world.timers.size, 0);
+});
+
+test('a HELLO of another version is told so in ours, and leaves nothing; other messages of one are not answered (M-88)', async () => {
+  const made = new HostWorld();
+  const spoiled = (type: number, version: number) => {
+    const batch = singleMessage({ type });
+    batch[OFFSET.version] = version;
+    return batch;
+  };
+  for (const version of [0, 2, 255]) {
+    const peer = made.peer();
+    peer.link.send(spoiled(Type.HELLO, version));
+    await made.world.settle();
+    assert.deepEqual(
+      peer.payloads(Type.BYE, payload.bye).map(({ code, retryable }) => [code, retryable]),
+      [['VERSION_UNSUPPORTED', false]],
+    );
+  }
+  const peer = made.peer();
+  const wrongLength = spoiled(Type.HELLO, 2);
+  wrongLength[OFFSET.length] = 200;
+  for (const batch of [...[Type.REQUEST, Type.BYE, Type.RESET].map((type) => spoiled(type, 2)), wrongLength]) {
+    peer.link.send(batch);
+    await made.world.settle();
+  }
+  assert.deepEqual(peer.take(), []);
+  assert.equal(made.host.size, 0);
+  assert.equal(made.host.strangers, 7);
+  // within a session it is a fault like any other
+  const known = made.peer();
+  await made.hello(known);
+  known.take();
+  known.link.send(spoiled(Type.HELLO, 2));
+  await made.world.settle();
+  assert.deepEqual([known.take(), made.host.size], [[], 1]);
 });

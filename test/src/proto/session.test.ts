@@ -141,6 +141,27 @@ test('a session that begins without any credit hears of the first that comes', a
   assert.deepEqual(pair.told, ['credit 10']);
 });
 
+test('a fast stream is granted credit in large steps, and what it then left soon after (M-38)', async () => {
+  const pair = await new Pair().open();
+  const { session, peer, world } = pair;
+  const window = pair.context.limits.receiveWindow;
+  const granted = () => peer.payloads(Type.CREDIT, payload.credit).map(({ limit }) => limit - window);
+  const KIB = 1024;
+  session.consume(32 * KIB);
+  await world.settle();
+  assert.deepEqual(granted(), [32 * KIB], 'at once after a pause');
+  for (let count = 0; count < 16; count++) session.consume(32 * KIB);
+  session.consume(40 * KIB);
+  await world.settle();
+  assert.deepEqual(granted(), [288 * KIB, 544 * KIB]);
+  await world.advance(10);
+  assert.deepEqual(granted(), [584 * KIB], 'the rest');
+  session.consume(31 * KIB);
+  await world.advance(100);
+  assert.deepEqual(granted(), []);
+  assert.equal(world.timers.size, 2, 'no timer runs on');
+});
+
 test('what is consumed is granted again in steps, and a closed session grants nothing (M-38)', async () => {
   const pair = await new Pair(new MemoryWorld(), { receiveWindow: 4000 }).open();
   const { session, peer, world } = pair;

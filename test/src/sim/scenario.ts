@@ -168,6 +168,9 @@ function configurationOf(dice: Dice, addresses: readonly string[]): Configuratio
       maxSubscriptions: 1000,
     },
     tokens: dice.chance(0.3) ? [TOKEN] : [],
+    token: '',
+    curve: undefined,
+    serverKeys: {},
     drain: 400,
     log: { level: 'error' },
   };

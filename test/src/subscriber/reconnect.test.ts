@@ -143,16 +143,6 @@ test('a position in a lost history is not used again', async () => {
   assert.equal(startOf(setup).from, KEPT);
 });
 
-test('the wait for an answer begins anew with each session', async () => {
-  const { client, dispatcher, world, reconnect } = await setUp({ accepting: false });
-  client.subscribe(100);
-  await world.advance(300_000);
-  await reconnect();
-  const asked = dispatcher.asked.length;
-  await world.advance(6250);
-  assert.equal(dispatcher.asked.length, asked + 1);
-});
-
 test('a history that was cut off while it was resumed goes on where it was', async () => {
   const setup = await setUp({ accepting: false });
   const { dispatcher } = setup;

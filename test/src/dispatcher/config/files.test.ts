@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -15,6 +15,7 @@ import {
   sessionDefaults,
 } from '@trunkline/dispatcher';
 import { fuzzConfiguration } from '../../fuzz/configuration.js';
+import { writeKeys } from '../../support/keys.js';
 import { configFolder, minimal, parse, parseText, shippedBytes } from './helpers.js';
 
 interface SchemaNode {
@@ -67,7 +68,7 @@ function defaultsIn(node: SchemaNode | undefined): Record<string, unknown> {
 }
 
 test("the schema's defaults are the defaults in code", () => {
-  const { $schema: _, services: __, dataDirectory: ___, ...root } = schema.properties ?? {};
+  const { $schema: _, services: __, dataDirectory: ___, curve: ____, ...root } = schema.properties ?? {};
   const spelledOut = defaultsIn({ properties: root });
   const service = defaultsIn(schema.properties?.services?.items);
   const ofQueues = Object.keys(queueOptionDefaults);
@@ -89,7 +90,7 @@ test("the schema's defaults are the defaults in code", () => {
     resendCap: 30_000,
     probeAfter: 10_000,
     probeMisses: 3,
-    requestWindow: 64,
+    requestWindow: 1024,
     linger: 0,
     keep: { mode: 'none' },
     latestRate: 10,
@@ -138,7 +139,18 @@ test('every shipped configuration loads', async () => {
   }
 });
 
-test('the full example uses every option there is', () => {
+const securedExample = '../examples/secured/trunkline.json';
+
+test('the example with keys loads beside keys, which are not shipped', async (context) => {
+  const path = folder(context);
+  const file = join(path, 'trunkline.json');
+  copyFileSync(new URL(securedExample, configFolder), file);
+  writeKeys(path);
+  const { configuration } = await readConfiguration(file);
+  assert.ok(configuration.curve !== undefined && Object.keys(configuration.serverKeys).length > 0);
+});
+
+test('the full example and the secured one use every option there is', () => {
   const used = new Set<string>();
   const collect = (value: unknown): void => {
     if (typeof value !== 'object' || value === null) return;
@@ -147,7 +159,9 @@ test('the full example uses every option there is', () => {
       collect(child);
     }
   };
-  collect(JSON.parse(new TextDecoder().decode(shippedBytes('example-full.json'))));
+  for (const name of ['example-full.json', securedExample]) {
+    collect(JSON.parse(new TextDecoder().decode(shippedBytes(name))));
+  }
   const known = new Set<string>();
   const visit = (node: SchemaNode): void => {
     for (const [key, child] of Object.entries(node.properties ?? {})) {

@@ -235,7 +235,7 @@ test('provider addresses can be dialled and are not the dispatcher itself', () =
   for (const self of ['tcp://127.0.0.1:7400', 'tcp://0.0.0.0:7400', 'tcp://localhost:7400', 'ipc:///tmp/d.sock']) {
     expectLines(dial(self), [/providers\[0\]: the dispatcher would dial itself: it listens at \$\.listen\[[01]\]/]);
   }
-  expectLines(dial(5), [/providers\[0\]: must be an address, not 5/]);
+  expectLines(dial(5), [/providers\[0\]: must be an address, or \{"address".*, not 5/]);
   expectLines(linesOfServices({ code: 1, providers: 'dynmic' }), [
     /providers: must be "dynamic".*did you mean "dynamic"/,
   ]);
