@@ -231,7 +231,7 @@ export class Dealer {
   private chunkAt(sequence: number): CachedChunk | undefined {
     const { cursor } = this;
     if (cursor !== undefined && cursor.chunk.first <= sequence && cursor.chunk.last >= sequence) return cursor.chunk;
-    const cached = this.group.queue.find(sequence);
+    const cached = this.group.queue.chunks.find(sequence);
     if (cached !== undefined) {
       this.fetched = [];
       return cached;
@@ -245,7 +245,7 @@ export class Dealer {
     const { queue } = this.group;
     if (this.reading) return;
     this.reading = true;
-    queue.read(sequence).then(
+    queue.chunks.read(sequence).then(
       (chunks) => {
         this.reading = false;
         if (this.group.closed) return;
