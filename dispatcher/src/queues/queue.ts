@@ -65,6 +65,8 @@ export class Queue {
   assigned = 0;
   /** Nothing up to here is there for anybody. */
   floor = 0;
+  /** No group's position is below this; it is looked for anew when the group that was there goes on. */
+  private least = Number.POSITIVE_INFINITY;
   /** Single messages that an operator took out. */
   readonly removed = new Ranges();
   readonly groups = new Map<string, Group>();
@@ -228,6 +230,7 @@ export class Queue {
     const group = new Group(this, name, filter, state);
     if (name === '') this.privates.add(group);
     else this.groups.set(name, group);
+    this.least = Math.min(this.least, group.position);
     if (group.position < this.floor) group.moveUp(0, this.floor, 'retention');
     group.touch();
     return group;
@@ -237,7 +240,7 @@ export class Queue {
     group.close();
     if (group.name === '') this.privates.delete(group);
     else this.groups.delete(group.name);
-    this.passed(this.floor);
+    this.passed(0);
   }
 
   groupChanged(group: Group, urgent: boolean): void {
@@ -246,8 +249,10 @@ export class Queue {
 
   /** A group's position went up from `before`: what every group is past is not needed any more. */
   passed(before: number): void {
-    if (before > this.floor || this.options.retain > 0) return;
-    this.release();
+    if (before > this.least) return;
+    this.least = Number.POSITIVE_INFINITY;
+    for (const group of this.allGroups()) this.least = Math.min(this.least, group.position);
+    if (this.options.retain === 0) this.release();
   }
 
   /** Gives back what every group is past. */
@@ -258,10 +263,7 @@ export class Queue {
 
   private leastPosition(): number {
     // private groups come and go, so what is published while none is there is for the ones with a name
-    if (this.groups.size === 0) return this.floor;
-    let least = this.last;
-    for (const group of this.allGroups()) least = Math.min(least, group.position);
-    return least;
+    return this.groups.size === 0 ? this.floor : Math.min(this.least, this.last);
   }
 
   bury(group: Group, sequence: number, reason: string, done: (buried: boolean) => void): void {
