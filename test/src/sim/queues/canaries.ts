@@ -1,5 +1,6 @@
 import { Dealer } from '../../../../dispatcher/dist/queues/dealer.js';
 import { Group } from '../../../../dispatcher/dist/queues/group.js';
+import { Inlet } from '../../../../dispatcher/dist/queues/inlet.js';
 import { Publisher, type Run } from '../../../../dispatcher/dist/queues/publisher.js';
 import { Queue } from '../../../../dispatcher/dist/queues/queue.js';
 import type { Canary } from '../canaries.js';
@@ -14,7 +15,7 @@ export const queueCanaries: readonly Canary[] = [
     checkers: ['never lost', 'stored once'],
     queues: true,
     break: () =>
-      patch(Queue, 'cut', (_self, original, args) => {
+      patch(Inlet, 'cut', (_self, original, args) => {
         const batch = original(...args) as { runs: readonly Run[] } | undefined;
         for (const { confirm, number, count, sequence } of batch?.runs ?? []) confirm.stored(number, count, sequence);
         return batch;
@@ -59,7 +60,7 @@ export const queueCanaries: readonly Canary[] = [
   },
   {
     name: 'a group is stored as it was before (§8)',
-    checkers: ['positions'],
+    checkers: ['positions', 'acks'],
     queues: true,
     break: () =>
       patch(Group, 'cut', (self, original) => {

@@ -42,6 +42,8 @@ export class QueueCheckers implements StoreListener {
   private readonly seen = new Map<string, Map<number, Seen>>();
   private readonly graves = new Set<string>();
   private readonly held = new WeakMap<Consumer, Map<number, number>>();
+  /** What was settled in this step of the dispatcher: what it sends goes out at its end, in whatever order it was said. */
+  private readonly settledNow = new Set<string>();
   private readonly stored = new Map<string, number>();
   private readonly positions = new Map<string, number>();
 
@@ -118,7 +120,7 @@ export class QueueCheckers implements StoreListener {
 
   private hold(consumer: Consumer, sequence: number): void {
     const held = this.heldBy(consumer);
-    held.set(sequence, this.world.now);
+    if (!this.settledNow.has(`${consumer.line} ${sequence}`)) held.set(sequence, this.world.now);
     const { window } = consumer.member;
     this.check(held.size <= window, 'window', () => `${held.size} messages out, the window is ${window}`);
   }
@@ -130,7 +132,8 @@ export class QueueCheckers implements StoreListener {
       held = new Map();
       this.held.set(consumer, held);
     }
-    const since = this.world.now - this.ackTimeouts.get(consumer.code)!;
+    // the queues' time is in whole milliseconds
+    const since = this.world.now - this.ackTimeouts.get(consumer.code)! + 1;
     for (const [sequence, at] of held) if (at <= since) held.delete(sequence);
     return held;
   }
@@ -144,8 +147,10 @@ export class QueueCheckers implements StoreListener {
     const held = this.heldBy(consumer);
     for (let index = 0; index < ranges.length; index += 2) {
       for (let sequence = ranges[index]!; sequence <= ranges[index + 1]!; sequence++) {
-        if (type !== Type.EXTEND) held.delete(sequence);
-        else if (held.has(sequence)) held.set(sequence, this.world.now);
+        if (type !== Type.EXTEND) {
+          held.delete(sequence);
+          this.settledNow.add(`${line} ${sequence}`);
+        } else if (held.has(sequence)) held.set(sequence, this.world.now);
       }
     }
   }
@@ -184,6 +189,7 @@ export class QueueCheckers implements StoreListener {
   }
 
   dispatcherStep({ queues }: Dispatcher): void {
+    this.settledNow.clear();
     for (const { queue } of queues.all()) {
       for (const group of queue.groups.values()) {
         const key = `${queue.id}/${group.name}`;

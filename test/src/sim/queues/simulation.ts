@@ -1,10 +1,10 @@
+import { SimulatedDisk } from '../../support/simulated-store.js';
 import { messagesOf } from '../checkers/index.js';
 import { SimDispatcher } from '../dispatcher-part.js';
 import { FaultMaker, type Faulty } from '../faults.js';
 import { Network, type Tap, type Wire } from '../network.js';
 import { DISPATCHER } from '../scenario.js';
 import { type SimProcess, Violation, World } from '../world.js';
-import { SimulatedDisk } from '../../support/simulated-store.js';
 import { GROUPS, QueueCheckers } from './checkers.js';
 import { type DiskFault, makeQueueScenario, type QueueScenario } from './scenario.js';
 import { QueueUser, type QueueUserWorld } from './user.js';

@@ -79,8 +79,9 @@ export class QueueUser {
         const count = dice.chance(0.1) ? dice.between(10, 60) : dice.between(1, 5);
         const code = dice.pick([ORDERS, ORDERS, TASKS, RING]);
         for (let index = 0; index < count; index++) this.publish(code);
-        if (dice.chance(0.05)) this.consume(dice.pick(GROUPS));
-        else if (dice.chance(0.05)) this.stopOne();
+        const roll = dice.next();
+        if (roll < 0.05) this.consume(dice.pick(GROUPS));
+        else if (roll < 0.1) this.stopOne();
         this.act();
       },
       this.process,
