@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { machine, packageVersion } from './lib/machine.mjs';
+import { flushMs, machine, packageVersion } from './lib/machine.mjs';
 import { readOptions, usage } from './lib/options.mjs';
 import { Missing, runCleanly } from './lib/processes.mjs';
 import { loadQueueSystem, queueSystemNames } from './lib/queue-system.mjs';
@@ -39,6 +39,14 @@ async function available({ group, peers }) {
     }
   }
   return { systems, versions, notes };
+}
+
+/** A word about what disturbs, and what a flush costs. */
+function busy({ cores, load, flushMs: flush }) {
+  const texts = [];
+  if (flush !== undefined) texts.push(`fdatasync ${flush} ms`);
+  if (load > cores / 2) texts.push(`NOT QUIET: load ${load} before the run`);
+  return texts.map((text) => `, ${text}`).join('');
 }
 
 function clientText(client) {
@@ -88,8 +96,10 @@ async function main() {
   }
   const { systems, versions, notes } = await available(options);
   const begun = new Date();
-  const host = machine();
-  console.log(`${host.cpu}, ${host.cores} cores, ${host.memoryGiB} GiB, ${host.system}, Node ${host.node}`);
+  const host = { ...machine(), ...(options.group === 'queues' ? { flushMs: flushMs() } : {}) };
+  console.log(
+    `${host.cpu}, ${host.cores} cores, ${host.memoryGiB} GiB, ${host.system}, Node ${host.node}${busy(host)}`,
+  );
   console.log(
     Object.entries(versions)
       .map(([name, { server, client }]) =>

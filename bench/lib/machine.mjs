@@ -1,8 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { closeSync, fdatasyncSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { cpus, release, totalmem, type } from 'node:os';
-import { findProgram } from './processes.mjs';
+import { cpus, loadavg, release, totalmem, type } from 'node:os';
+import { join } from 'node:path';
+import { findProgram, scratch } from './processes.mjs';
+import { median } from './rounds.mjs';
 
 const require = createRequire(import.meta.url);
 /** Of Linux on all common machines. */
@@ -17,7 +19,23 @@ export function machine() {
     system: `${type()} ${release()}`,
     node: process.version,
     zeromq: packageVersion('zeromq'),
+    /** Processes that wanted to run in the minute before: what else the machine was doing. */
+    load: Math.round(loadavg()[0] * 10) / 10,
   };
+}
+
+/** What the device under the temporary folder takes to flush 26 KB that were appended to a file, ms. */
+export function flushMs() {
+  const file = openSync(join(scratch(), 'flush'), 'a');
+  const bytes = new Uint8Array(26_000);
+  const times = Array.from({ length: 100 }, () => {
+    writeSync(file, bytes);
+    const begin = performance.now();
+    fdatasyncSync(file);
+    return performance.now() - begin;
+  });
+  closeSync(file);
+  return Math.round(median(times) * 1000) / 1000;
 }
 
 export function packageVersion(name) {

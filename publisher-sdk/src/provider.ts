@@ -145,9 +145,14 @@ export class Provider implements AsyncDisposable {
    * UNKNOWN_SERVICE …: not stored); TIMEOUT, ABORTED, DISCONNECTED: it may have been stored, the message says;
    * LIMIT_EXCEEDED: too many are unconfirmed, META_INVALID, BODY_INVALID, OPTION_INVALID, CLOSED: it was not taken
    */
-  async publish(code: number, body?: unknown, options: PublishOptions = {}): Promise<number> {
-    this.assertPublishing();
-    return this.publishing.publish(code, body, options);
+  publish(code: number, body?: unknown, options: PublishOptions = {}): Promise<number> {
+    try {
+      this.assertPublishing();
+      return this.publishing.publish(code, body, options);
+    } catch (error) {
+      // not `async`: by the hundred thousand, a second promise around the first one costs too much
+      return Promise.reject(error);
+    }
   }
 
   /**

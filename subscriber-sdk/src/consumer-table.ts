@@ -126,11 +126,12 @@ export class ConsumerTable {
       if (settled !== undefined) consumption?.settledBy(settled);
       return true;
     }
-    if (consumption === undefined) return false;
+    // the line of another type may be somebody else's: PUBLISHED carries the publisher's
+    if (consumption === undefined || (type !== Type.GAP && type !== Type.END)) return false;
     if (type === Type.GAP) {
       const gap = session.decode(payload.gap, batch, at);
       if (gap !== undefined) consumption.gap(gap);
-    } else if (type === Type.END) {
+    } else {
       const end = session.decode(payload.end, batch, at);
       if (end !== undefined) this.end(consumption, end.code, end.message);
     }

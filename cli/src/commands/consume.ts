@@ -35,7 +35,6 @@ class Reader {
   private readonly idle: number | undefined;
   private readonly options: ConsumeOptions;
   private readonly client: Client;
-  private consumption: Consumption | undefined;
   private seen = 0;
   private quiet: NodeJS.Timeout | undefined;
   private finish: (exit: number) => void = () => {};
@@ -67,7 +66,6 @@ class Reader {
       this.finish(Exit.FAILED);
     });
     const consumption = this.client.consume(this.code, this.options, (message) => this.print(message));
-    this.consumption = consumption;
     this.listen(consumption);
     this.restartIdle();
     try {

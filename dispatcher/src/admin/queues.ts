@@ -88,7 +88,7 @@ function groupOf(dispatcher: Dispatcher, fields: Fields): Group {
 export async function queueView({ queue, declaration }: QueueEntry): Promise<object> {
   const { code, name, by, options } = declaration;
   const { id, floor, last, depth, bytes, published, dropped } = queue;
-  const oldest = await queue.oldest().catch(() => undefined);
+  const oldest = await queue.chunks.oldest().catch(() => undefined);
   return {
     code,
     name,
@@ -133,7 +133,7 @@ async function peek(queue: Queue, after: number, limit: number): Promise<object[
   const items: object[] = [];
   let bytes = 0;
   for (let next = Math.max(after, queue.floor) + 1; next <= queue.last && items.length < limit; ) {
-    const chunk = await queue.load(next);
+    const chunk = await queue.chunks.load(next);
     if (chunk === undefined) break;
     for (
       let at = chunk.offsetOf(next);

@@ -119,10 +119,19 @@ export class Dealer {
     return chunk.offsetOf(sequence);
   }
 
+  /**
+   * Whether a message is the group's at all. Asked again for redeliveries: after a restart those are all that may have
+   * been delivered before, whether they were looked at or not.
+   */
+  private isWanted(bytes: Uint8Array, at: number, sequence: number): boolean {
+    const { queue, filter } = this.group;
+    return !queue.removed.has(sequence) && (filter === undefined || filter.matches(bytes, at));
+  }
+
   /** Whether a message is for the group, now. */
   private isDue({ bytes }: CachedChunk, at: number, sequence: number): boolean {
-    const { queue, filter } = this.group;
-    if (queue.removed.has(sequence) || (filter !== undefined && !filter.matches(bytes, at))) return false;
+    const { queue } = this.group;
+    if (!this.isWanted(bytes, at, sequence)) return false;
     if (!isTimed(bytes, at)) return true;
     const { due, expires } = timesOf(bytes, at);
     const now = queue.time();
@@ -133,9 +142,9 @@ export class Dealer {
   private pass(chunk: CachedChunk, at: number, sequence: number): void {
     const { group } = this;
     const { bytes } = chunk;
-    const { queue, filter } = group;
+    const { queue } = group;
     this.read(chunk, sequence + 1, at + readU32(bytes, at));
-    if (!queue.removed.has(sequence) && (filter === undefined || filter.matches(bytes, at))) {
+    if (this.isWanted(bytes, at, sequence)) {
       const { due, expires } = timesOf(bytes, at);
       const now = queue.time();
       if (now < expires && due > now && due < expires) {
@@ -178,7 +187,8 @@ export class Dealer {
     let at = start + length;
     let sequence = first + 1;
     while (sequence <= Math.min(last, chunk.last) && group.countOf(sequence) === count && !group.isDone(sequence)) {
-      if (isTimed(bytes, at) || at + readU32(bytes, at) - start > Math.min(RUN_BYTES, member.port.maxMessage)) break;
+      if (isTimed(bytes, at) || !this.isWanted(bytes, at, sequence)) break;
+      if (at + readU32(bytes, at) - start > Math.min(RUN_BYTES, member.port.maxMessage)) break;
       at += readU32(bytes, at);
       sequence++;
     }
@@ -191,6 +201,11 @@ export class Dealer {
   /** A message may have expired meanwhile, or its delay was forgotten at a restart. */
   private isDueAgain(chunk: CachedChunk, at: number, sequence: number): boolean {
     const { group } = this;
+    if (!this.isWanted(chunk.bytes, at, sequence)) {
+      group.ready.remove(sequence, sequence);
+      group.settle(sequence, sequence);
+      return false;
+    }
     if (!isTimed(chunk.bytes, at)) return true;
     const { due, expires } = timesOf(chunk.bytes, at);
     const now = group.queue.time();
@@ -231,7 +246,7 @@ export class Dealer {
   private chunkAt(sequence: number): CachedChunk | undefined {
     const { cursor } = this;
     if (cursor !== undefined && cursor.chunk.first <= sequence && cursor.chunk.last >= sequence) return cursor.chunk;
-    const cached = this.group.queue.find(sequence);
+    const cached = this.group.queue.chunks.find(sequence);
     if (cached !== undefined) {
       this.fetched = [];
       return cached;
@@ -245,7 +260,7 @@ export class Dealer {
     const { queue } = this.group;
     if (this.reading) return;
     this.reading = true;
-    queue.read(sequence).then(
+    queue.chunks.read(sequence).then(
       (chunks) => {
         this.reading = false;
         if (this.group.closed) return;

@@ -1,20 +1,17 @@
 import { type Clock, type Log, OFFSET, readU32, readU53, Timer, type Timers, TrunklineError } from '@trunkline/proto';
-import { CachedChunk, ChunkCache, isSound } from './chunk-cache.js';
+import type { CachedChunk } from './chunk-cache.js';
+import { ChunkSource } from './chunk-source.js';
 import { Group } from './group.js';
 import type { GroupState } from './group-record.js';
 import { type Batch, Inlet } from './inlet.js';
 import { Ledger } from './ledger.js';
 import type { Member, MemberPort } from './member.js';
-import { type GroupStart, type MessageFilter, MIB, type QueueOptions } from './options.js';
+import type { GroupStart, MessageFilter, QueueOptions } from './options.js';
 import type { Publisher, PublishRefusal } from './publisher.js';
 import { type Range, Ranges } from './ranges.js';
 import type { Store } from './store.js';
 import { storedAt } from './stored-message.js';
 
-/** Newest messages of a queue on disk that are kept in memory for readers at its end. */
-const CACHE_BYTES = 8 * MIB;
-/** What is read from the store at once for a reader that is behind. */
-const READ_BYTES = MIB;
 const MAX_GROUPS = 10_000;
 const MIN_AGE_CHECK = 50;
 const MAX_AGE_CHECK = 60_000;
@@ -68,6 +65,8 @@ export class Queue {
   assigned = 0;
   /** Nothing up to here is there for anybody. */
   floor = 0;
+  /** No group's position is below this; it is looked for anew when the group that was there goes on. */
+  private least = Number.POSITIVE_INFINITY;
   /** Single messages that an operator took out. */
   readonly removed = new Ranges();
   readonly groups = new Map<string, Group>();
@@ -82,7 +81,7 @@ export class Queue {
   damage: string | undefined;
   readonly inlet: Inlet;
   private readonly ledger = new Ledger();
-  private readonly cache: ChunkCache;
+  readonly chunks: ChunkSource;
   private readonly ageTimer = new Timer({ onTimer: () => this.checkAge() });
   private checkingAge = false;
   private storedFloor = 0;
@@ -93,7 +92,7 @@ export class Queue {
     public options: QueueOptions,
   ) {
     this.inlet = new Inlet(this);
-    this.cache = new ChunkCache(this.durable ? CACHE_BYTES : Number.POSITIVE_INFINITY);
+    this.chunks = new ChunkSource(this);
     this.watchAge();
   }
 
@@ -167,7 +166,7 @@ export class Queue {
     this.last = chunk.last;
     this.published += chunk.last - chunk.first + 1;
     this.ledger.append(chunk.first, chunk.last, chunk.bytes.length);
-    this.cache.append(chunk);
+    this.chunks.cache.append(chunk);
     this.inlet.stored(runs);
     this.enforceBounds();
     for (const group of this.allGroups()) group.pump();
@@ -231,6 +230,7 @@ export class Queue {
     const group = new Group(this, name, filter, state);
     if (name === '') this.privates.add(group);
     else this.groups.set(name, group);
+    this.least = Math.min(this.least, group.position);
     if (group.position < this.floor) group.moveUp(0, this.floor, 'retention');
     group.touch();
     return group;
@@ -240,7 +240,7 @@ export class Queue {
     group.close();
     if (group.name === '') this.privates.delete(group);
     else this.groups.delete(group.name);
-    this.passed(this.floor);
+    this.passed(0);
   }
 
   groupChanged(group: Group, urgent: boolean): void {
@@ -249,8 +249,10 @@ export class Queue {
 
   /** A group's position went up from `before`: what every group is past is not needed any more. */
   passed(before: number): void {
-    if (before > this.floor || this.options.retain > 0) return;
-    this.release();
+    if (before > this.least) return;
+    this.least = Number.POSITIVE_INFINITY;
+    for (const group of this.allGroups()) this.least = Math.min(this.least, group.position);
+    if (this.options.retain === 0) this.release();
   }
 
   /** Gives back what every group is past. */
@@ -261,10 +263,7 @@ export class Queue {
 
   private leastPosition(): number {
     // private groups come and go, so what is published while none is there is for the ones with a name
-    if (this.groups.size === 0) return this.floor;
-    let least = this.last;
-    for (const group of this.allGroups()) least = Math.min(least, group.position);
-    return least;
+    return this.groups.size === 0 ? this.floor : Math.min(this.least, this.last);
   }
 
   bury(group: Group, sequence: number, reason: string, done: (buried: boolean) => void): void {
@@ -276,39 +275,7 @@ export class Queue {
         this.host.bury(this, letter, done);
       }
     };
-    this.load(sequence).then(found, () => done(false));
-  }
-
-  // ---- reading ----
-
-  find(sequence: number): CachedChunk | undefined {
-    return this.cache.find(sequence);
-  }
-
-  /** Chunks of the store from the one with `sequence` on. @throws TrunklineError STORE_DAMAGED, STORE_FAILED */
-  async read(sequence: number, maxBytes = READ_BYTES): Promise<CachedChunk[]> {
-    if (!this.durable || this.host.store === undefined) return [];
-    const chunks = await this.host.store.read(this.id, sequence, maxBytes);
-    const sound: CachedChunk[] = [];
-    for (const chunk of chunks) {
-      if (!isSound(chunk)) {
-        if (sound.length > 0) break;
-        const { first, last } = chunk;
-        const error = new TrunklineError('STORE_DAMAGED', `messages ${first} to ${last} of a queue cannot be read`);
-        throw Object.assign(error, { damage: { first, last } });
-      }
-      sound.push(new CachedChunk(chunk.first, chunk.last, chunk.bytes));
-    }
-    return sound;
-  }
-
-  /** The chunk with a message, from wherever it is; undefined when the message is not there any more. */
-  async load(sequence: number): Promise<CachedChunk | undefined> {
-    const cached = this.find(sequence);
-    if (cached !== undefined) return cached;
-    if (sequence <= this.floor || sequence > this.last) return undefined;
-    const [chunk] = await this.read(sequence, 1);
-    return chunk !== undefined && chunk.first <= sequence && chunk.last >= sequence ? chunk : undefined;
+    this.chunks.load(sequence).then(found, () => done(false));
   }
 
   // ---- retention ----
@@ -336,7 +303,7 @@ export class Queue {
     if (this.removed.size > 0) this.removed.remove(1, upTo);
     if (!this.ledger.isWorthTrimming(upTo)) return;
     this.ledger.trim(upTo);
-    this.cache.trim(upTo);
+    this.chunks.cache.trim(upTo);
     this.trimDue = true;
     this.changed(false);
   }
@@ -368,7 +335,7 @@ export class Queue {
 
   /** Drops what is too old in the oldest chunk; returns whether that was all of it. */
   private async dropExpired(): Promise<boolean> {
-    const chunk = await this.load(this.floor + 1);
+    const chunk = await this.chunks.load(this.floor + 1);
     const { maxAge, retain } = this.options;
     if (chunk === undefined || this.closed) return false;
     const now = this.time();
@@ -385,12 +352,6 @@ export class Queue {
     if (upTo <= least) this.raiseFloor(upTo);
     else this.drop(upTo);
     return upTo === chunk.last;
-  }
-
-  /** When the oldest message was stored, in the queues' time; undefined when there is none. */
-  async oldest(): Promise<number | undefined> {
-    const chunk = await this.load(this.floor + 1);
-    return chunk && storedAt(chunk.bytes, chunk.offsetOf(this.floor + 1));
   }
 
   // ---- operation ----

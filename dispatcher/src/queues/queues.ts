@@ -142,7 +142,11 @@ export class Queues implements QueueHost {
     this.restoreQueues(contents);
     for (const { queue } of this.entries.values()) this.restorePublishers(queue, contents);
     this.restoreDamaged(contents);
-    for (const { queue } of this.entries.values()) this.restoreGroups(queue, contents);
+    for (const { queue } of this.entries.values()) {
+      this.restoreGroups(queue, contents);
+      // the stored floor may be behind what all groups are past
+      queue.passed(0);
+    }
     const messages = [...this.entries.values()].reduce((sum, { queue }) => sum + queue.depth, 0);
     this.log.info({ queues: this.entries.size, messages }, 'store open');
   }

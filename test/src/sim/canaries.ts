@@ -12,7 +12,9 @@ import { Upstream } from '../../../dispatcher/dist/upstream.js';
 import { ProviderSession } from '../../../publisher-sdk/dist/provider-session.js';
 import { Delivery } from '../../../subscriber-sdk/dist/delivery.js';
 import { SubscriptionTable } from '../../../subscriber-sdk/dist/table.js';
-import { simulate } from './simulation.js';
+import { patch } from './patch.js';
+import { queueCanaries } from './queues/canaries.js';
+import { simulate, simulateQueues } from './simulation.js';
 import { Violation } from './world.js';
 
 /** A rule, broken in the real classes. A checker that does not find it is none. */
@@ -20,6 +22,8 @@ export interface Canary {
   readonly name: string;
   /** Checkers that may be the first to find it. */
   readonly checkers: readonly string[];
+  /** Looked for in the simulation of queues alone. */
+  readonly queues?: boolean;
   /** Breaks it; returns the way back. */
   break(): () => void;
 }
@@ -30,25 +34,6 @@ export interface CanaryOutcome {
   readonly caught: string | undefined;
   readonly seed: number;
   readonly failure: unknown;
-}
-
-type Call = (...args: unknown[]) => unknown;
-
-/** Puts another method in place of one, private ones too; `replace` is given the original. Returns the way back. */
-function patch<T extends object>(
-  type: { prototype: T },
-  name: string,
-  replace: (self: T, original: Call, args: readonly unknown[]) => unknown,
-): () => void {
-  const { prototype } = type;
-  const method = Reflect.get(prototype, name) as Call | undefined;
-  if (typeof method !== 'function') throw new Error(`there is no method ${name} to break`);
-  Reflect.set(prototype, name, function (this: T, ...args: unknown[]) {
-    return replace(this, (...more) => method.apply(this, more), args);
-  });
-  return () => {
-    Reflect.set(prototype, name, method);
-  };
 }
 
 const ignore = () => undefined;
@@ -229,16 +214,17 @@ export const canaries: readonly Canary[] = [
     checkers: ['flow'],
     break: () => patch(Outbox, 'drain', ignore),
   },
+  ...queueCanaries,
 ];
 
 /** Seeds that are tried until a checker finds a broken rule. */
 const SEEDS = 150;
 
-export async function runCanary({ name, checkers, break: breakIt }: Canary): Promise<CanaryOutcome> {
+export async function runCanary({ name, checkers, queues = false, break: breakIt }: Canary): Promise<CanaryOutcome> {
   const mend = breakIt();
   try {
     for (let seed = 1; seed <= SEEDS; seed++) {
-      const { failure } = await simulate(seed);
+      const { failure } = await (queues ? simulateQueues(seed) : simulate(seed));
       if (failure === undefined) continue;
       const found = failure instanceof Violation && checkers.includes(failure.checker) ? failure.checker : undefined;
       return { name, caught: found, seed, failure };

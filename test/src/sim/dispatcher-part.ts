@@ -1,4 +1,5 @@
 import { type Configuration, Dispatcher, type Handlers } from '@trunkline/dispatcher';
+import type { Store } from '@trunkline/dispatcher/stores';
 import type { Log } from '@trunkline/proto';
 import type { Network } from './network.js';
 import { DISPATCHER, limits, type Scenario } from './scenario.js';
@@ -6,16 +7,30 @@ import { SimProcess, Violation, type World } from './world.js';
 
 export const noHandlers: Handlers = { send: new Map(), return: new Map(), probe: new Map(), application: new Map() };
 
+/** Where the dispatcher keeps its queues, through all its lives. */
+export interface SimDisk {
+  /** The store of a new process. */
+  open(): Store;
+  /** The process is gone without a word. */
+  crash(): void;
+}
+
+/** 1.1.2026, when the virtual clock began. */
+const DATE = 1_767_225_600_000;
+
 /** The dispatcher's process, through all its lives. */
 export class SimDispatcher {
   process: SimProcess | undefined;
   dispatcher: Dispatcher | undefined;
+  /** A store that fails is logged as an error: that is expected from now on. */
+  tolerant = false;
 
   constructor(
     private readonly world: World,
     private readonly network: Network,
     private readonly scenario: Scenario,
     private readonly onStart: () => void,
+    private readonly disk?: SimDisk,
   ) {}
 
   get alive(): boolean {
@@ -37,6 +52,8 @@ export class SimDispatcher {
       configuration,
       handlers: noHandlers,
       log: this.log(),
+      date: () => DATE + world.now,
+      ...(this.disk === undefined ? {} : { store: this.disk.open() }),
     });
     this.onStart();
     this.dispatcher.start().catch((error) => world.fail(error));
@@ -50,7 +67,9 @@ export class SimDispatcher {
       debug: ignore,
       info: ignore,
       warn: ignore,
-      error: (fields, message) => world.fail(new Error(`${message}: ${JSON.stringify(fields)}`)),
+      error: (fields, message) => {
+        if (!this.tolerant) world.fail(new Error(`${message}: ${JSON.stringify(fields)}`));
+      },
     };
   }
 
@@ -58,6 +77,7 @@ export class SimDispatcher {
     if (!this.alive) return;
     this.world.trace('crash dispatcher');
     this.process!.kill();
+    this.disk?.crash();
   }
 
   /** Stops in an orderly way; `done` when the process has ended. */

@@ -1,26 +1,39 @@
 import { payload, singleMessage, Type } from '@trunkline/proto';
 import type { SimDispatcher } from './dispatcher-part.js';
-import type { SimMember } from './member.js';
 import type { Network } from './network.js';
+import type { ProviderPart } from './provider-part.js';
 import { ADDRESS, changed, DISPATCHER, type Fault, rerouted, type Scenario, STRANGER } from './scenario.js';
 import { type Dice, SimProcess, type World } from './world.js';
 
-export interface Faulty {
+/** A process other than the dispatcher. */
+export interface FaultyMember {
+  readonly name: string;
+  readonly plan: { readonly codes: readonly number[] };
+  readonly process: SimProcess | undefined;
+  readonly up: boolean;
+  readonly provider: ProviderPart | undefined;
+  readonly withdrawn: Set<number>;
+  start(): void;
+  crash(): void;
+  leave(done: () => void): void;
+}
+
+export interface Faulty<Member extends FaultyMember = FaultyMember> {
   readonly world: World;
   readonly network: Network;
   readonly scenario: Scenario;
-  readonly members: readonly SimMember[];
+  readonly members: readonly Member[];
   readonly dispatching: SimDispatcher;
   reload(configuration: Scenario['configuration']): void;
-  forgotten(member: SimMember): void;
+  forgotten(member: Member): void;
 }
 
 /** Makes one fault after the other until it is told to stop. */
-export class FaultMaker implements Record<Fault, () => void> {
+export class FaultMaker<Member extends FaultyMember> implements Record<Fault, () => void> {
   private readonly dice: Dice;
   private stopped = false;
 
-  constructor(private readonly sim: Faulty) {
+  constructor(private readonly sim: Faulty<Member>) {
     this.dice = sim.world.dice;
     this.next();
   }
@@ -62,7 +75,7 @@ export class FaultMaker implements Record<Fault, () => void> {
     return wires.length === 0 ? undefined : this.dice.pick(wires);
   }
 
-  private anyMember(provides?: boolean): SimMember {
+  private anyMember(provides?: boolean): Member {
     const { members } = this.sim;
     const fitting = members.filter(({ plan }) => provides === undefined || plan.codes.length > 0 === provides);
     return this.dice.pick(fitting);
@@ -114,7 +127,7 @@ export class FaultMaker implements Record<Fault, () => void> {
     this.restart(this.anyMember(true));
   }
 
-  private restart(member: SimMember): void {
+  private restart(member: Member): void {
     const again = () => this.soon(10, 4000, () => member.start());
     if (this.dice.chance(0.3)) member.leave(again);
     else {
@@ -168,7 +181,7 @@ export class FaultMaker implements Record<Fault, () => void> {
     this.soon(100, 5000, () => this.provideAgain(member, code));
   }
 
-  private provideAgain(member: SimMember, code: number): void {
+  private provideAgain(member: Member, code: number): void {
     member.withdrawn.delete(code);
     if (member.process?.alive) member.provider?.provide(code);
   }

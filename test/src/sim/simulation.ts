@@ -9,6 +9,7 @@ import { Ledgers } from './ledger.js';
 import { SimMember } from './member.js';
 import { Network, type Tap, type Wire } from './network.js';
 import type { ProviderWorld, Run } from './provider-part.js';
+import { QueueSimulation } from './queues/simulation.js';
 import { type Body, DISPATCHER, makeScenario, type Scenario, STRANGER } from './scenario.js';
 import type { SubscriberWorld } from './subscriber-part.js';
 import { type SimProcess, Violation, World } from './world.js';
@@ -29,7 +30,7 @@ export interface Outcome {
 }
 
 /** One run of the whole system with one seed: faults, then peace, then nothing. */
-export class Simulation implements Watched, ProviderWorld, SubscriberWorld, Faulty, Tap {
+export class Simulation implements Watched, ProviderWorld, SubscriberWorld, Faulty<SimMember>, Tap {
   readonly world: World;
   readonly scenario: Scenario;
   readonly network: Network;
@@ -322,6 +323,28 @@ export class Simulation implements Watched, ProviderWorld, SubscriberWorld, Faul
   }
 }
 
-export function simulate(seed: number, print?: (line: string) => void): Promise<Outcome> {
-  return new Simulation(seed).run(print);
+/** Of every so many seeds one runs queues too, which have a world of their own. */
+const QUEUES_EVERY = 3;
+
+export async function simulate(seed: number, print?: (line: string) => void): Promise<Outcome> {
+  const outcome = await new Simulation(seed).run(print);
+  if (seed % QUEUES_EVERY !== 0 || outcome.failure !== undefined) return outcome;
+  const queues = await simulateQueues(seed, print);
+  const { failure, events, time, fingerprint, messages } = queues;
+  return {
+    seed,
+    failure,
+    events: outcome.events + events,
+    time: outcome.time + time,
+    fingerprint: `${outcome.fingerprint}-${fingerprint}`,
+    messages: outcome.messages + messages,
+  };
+}
+
+export async function simulateQueues(seed: number, print?: (line: string) => void): Promise<Outcome> {
+  const simulation = new QueueSimulation(seed);
+  await simulation.run(print);
+  const { world, checkers } = simulation;
+  const { events, now, fingerprint, failure } = world;
+  return { seed, failure, events, time: now, fingerprint, messages: checkers.delivered };
 }

@@ -149,7 +149,7 @@ test('after maxDeliveries a message goes to the dead letter queue with its story
   await world.settle();
   assert.deepEqual(one.sequences, [1, 2, 1]);
   assert.equal(world.second.last, 1);
-  const [chunk] = [world.second.find(1)!];
+  const [chunk] = [world.second.chunks.find(1)!];
   const text = new TextDecoder().decode(chunk.bytes);
   for (const part of ['deadReason', 'deadOrigin', 'deadCount', 'bad']) assert.ok(text.includes(part), part);
   assert.equal(world.queue.groups.get('g')!.deadLettered, 1);
