@@ -28,7 +28,8 @@ export class ProviderMessages {
       session.consume(end - start);
       return;
     }
-    upstream.heard();
+    // not the clock anew: a batch may hold runs of many streams
+    upstream.heard(session.lastHeard);
     const run = { session, hold: undefined as Hold | undefined };
     this.run = run;
     try {
@@ -63,7 +64,7 @@ export class ProviderMessages {
   control(peer: Peer, type: number, batch: Uint8Array, at: number): void {
     switch (type) {
       case Type.ACCEPTED:
-        this.find(peer, batch, at)?.heard();
+        this.find(peer, batch, at)?.heard(peer.session.lastHeard);
         return;
       case Type.PROBE_REPLY:
       case Type.PROBE:
@@ -84,7 +85,7 @@ export class ProviderMessages {
   private probe(peer: Peer, type: number, batch: Uint8Array, at: number): void {
     const upstream = this.find(peer, batch, at);
     if (upstream === undefined) return;
-    upstream.heard();
+    upstream.heard(peer.session.lastHeard);
     const { stream, provider } = upstream;
     const reply = type === Type.PROBE_REPLY;
     if (!reply) {
@@ -114,7 +115,7 @@ export class ProviderMessages {
     const fields = upstream && peer.session.decode(payload.end, batch, at);
     if (upstream === undefined || fields === undefined) return;
     // an END before any answer says that the provider took the request
-    upstream.heard();
+    upstream.heard(peer.session.lastHeard);
     const { message, exit } = fields;
     // PROTOCOL.md M-62: a code of a newer provider must not read as a good end
     const code = fields.code === '' ? 'COMPLETED' : knownCode(fields.code, 'REFUSED');

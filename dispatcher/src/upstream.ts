@@ -125,9 +125,9 @@ export class Upstream extends Timer {
     return wait * (1 + this.core.context.random.next() / 5);
   }
 
-  /** ACCEPTED, a response, a PROBE_REPLY or a PROBE of this generation came. */
-  heard(): void {
-    const now = Math.ceil(this.core.now());
+  /** ACCEPTED, a response, a PROBE_REPLY or a PROBE of this generation came, at `at` of the clock, ms. */
+  heard(at: number): void {
+    const now = Math.ceil(at);
     if (this.inFlight) this.provider.pacer.measure(now - this.lastHeard, this.stream.service.definition);
     this.lastHeard = now;
     this.attempts = 0;

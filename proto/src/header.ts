@@ -72,8 +72,12 @@ export function typeName(type: number): string {
   return names.get(type) ?? (type >= FIRST_APPLICATION_TYPE ? `APPLICATION(${type})` : `UNKNOWN(${type})`);
 }
 
+const known = Uint8Array.from({ length: 256 }, (_, type) =>
+  type >= FIRST_APPLICATION_TYPE || names.has(type) ? 1 : 0,
+);
+
 export function isKnownType(type: number): boolean {
-  return type >= FIRST_APPLICATION_TYPE || names.has(type);
+  return known[type] === 1;
 }
 
 /** Data messages spend the receiver's credit; everything else is bounded by the protocol itself. PROTOCOL.md §6. */

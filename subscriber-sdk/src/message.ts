@@ -1,5 +1,8 @@
 import { DataMessage, Flag, type Session } from '@trunkline/proto';
 
+/** Far enough from 0: bytes are given back once, whoever takes hold of the message later. */
+const SPENT = -(2 ** 30);
+
 /** Keeps the message's bytes from being given back to the sender's credit until as many `release`. */
 export let hold: (message: Message) => void;
 export let release: (message: Message) => void;
@@ -12,10 +15,8 @@ export let settle: (message: Message) => boolean;
  */
 export class Message extends DataMessage {
   readonly #session: Session;
-  #holders = 0;
-  /** Handed to everybody, so that the last release gives the bytes back. */
-  #settled = false;
-  #consumed = false;
+  /** Whoever is not done with it; the first is its delivery, until `settle`. */
+  #holders = 1;
 
   constructor(session: Session, batch: Uint8Array, at: number) {
     super(batch, at);
@@ -27,15 +28,12 @@ export class Message extends DataMessage {
       message.#holders++;
     };
     release = (message) => {
-      message.#holders--;
-      if (message.#holders > 0 || !message.#settled || message.#consumed) return;
-      message.#consumed = true;
-      message.#session.consume(message.length);
+      if (settle(message)) message.#session.consume(message.length);
     };
     settle = (message) => {
-      message.#settled = true;
-      message.#consumed = message.#holders === 0;
-      return message.#consumed;
+      if (--message.#holders !== 0) return false;
+      message.#holders = SPENT;
+      return true;
     };
   }
 

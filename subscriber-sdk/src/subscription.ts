@@ -58,7 +58,7 @@ export interface SubscriptionEvents {
 /** What the dispatcher says to one subscription. */
 export interface SubscriptionInput {
   accepted(event: AcceptedEvent, state: 'live' | 'stale'): void;
-  message(message: Message): void;
+  message(message: Message, sequence: number, generation: number): void;
   status(state: 'live' | 'stale', reason: string, generation: number): void;
   gap(gap: GapEvent): void;
   disconnected(reason: string): void;
@@ -270,10 +270,10 @@ export class Subscription extends Events<SubscriptionEvents> implements AsyncIte
       this.subscription.#onAccepted(event, state);
     }
 
-    message(message: Message): void {
+    message(message: Message, sequence: number, generation: number): void {
       const { subscription } = this;
-      subscription.#sequence = message.sequence;
-      subscription.#generation = message.generation;
+      subscription.#sequence = sequence;
+      subscription.#generation = generation;
       subscription.#delivery.message(message);
     }
 

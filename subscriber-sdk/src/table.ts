@@ -333,17 +333,20 @@ export class SubscriptionTable {
     const count = entries.length;
     let done = 0;
     for (let index = 0; index < count; index++) entries[index]!.tellGap();
-    for (let at = start; at < end; at += readU32(batch, at)) {
+    // the same throughout a run
+    const generation = readU32(batch, start + OFFSET.generation);
+    for (let at = start, next = start; at < end; at = next) {
+      next = at + readU32(batch, at);
       const message = new Message(session, batch, at);
-      const { sequence } = message;
+      const sequence = readU53(batch, at + OFFSET.sequence);
       for (let index = 0; index < count; index++) {
         const entry = entries[index]!;
         if (entry.over || sequence <= entry.floor) continue;
         // conflation and redelivery may bring an older one behind a newer one
         if (sequence > entry.resume) entry.resume = sequence;
-        entry.input.message(message);
+        entry.input.message(message, sequence, generation);
       }
-      if (settle(message)) done += message.length;
+      if (settle(message)) done += next - at;
     }
     if (done > 0) session.consume(done);
   }
@@ -359,8 +362,9 @@ export class SubscriptionTable {
     const message = new Message(session, batch, at);
     if (entry !== undefined) {
       entry.tellGap();
-      if (entry.resuming) entry.resume = message.sequence;
-      if (!entry.over) entry.input.message(message);
+      const { sequence, generation } = message;
+      if (entry.resuming) entry.resume = sequence;
+      if (!entry.over) entry.input.message(message, sequence, generation);
     }
     if (settle(message)) session.consume(message.length);
   }
