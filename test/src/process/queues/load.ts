@@ -15,7 +15,6 @@ export class Publisher {
     private readonly name: string,
     private readonly code: number,
     private readonly book: QueueBook,
-    private readonly atOnce: number,
     private readonly size: number,
   ) {}
 
@@ -26,7 +25,7 @@ export class Publisher {
   ): Promise<Publisher> {
     const provider = await publish(address, { limits: { heartbeat: 500 }, transport: quickTransport() });
     const { name, code, atOnce = 200, size = 0 } = options;
-    const publisher = new Publisher(provider, name, code, book, atOnce, size);
+    const publisher = new Publisher(provider, name, code, book, size);
     for (let index = 0; index < atOnce; index++) publisher.one();
     return publisher;
   }
