@@ -11,7 +11,8 @@ const CUT_FROM = 1024;
  */
 export class LineTable<T> {
   private readonly items: (T | undefined)[] = [undefined];
-  private readonly uses: number[] = [0];
+  /** Grown by doubling: a byte for each slot. */
+  private uses = new Uint8Array(1024);
   /** First in, first out; those before `firstFree` are taken again. */
   private free: number[] = [];
   private firstFree = 0;
@@ -22,9 +23,15 @@ export class LineTable<T> {
     const reuse = this.free.length - this.firstFree > LEAST_FREE || this.items.length > SLOT_MASK;
     const slot = reuse ? this.takeFree() : this.items.length;
     this.items[slot] = item;
-    this.uses[slot] ??= 0;
+    if (slot >= this.uses.length) this.grow();
     this.size++;
     return ((this.uses[slot]! << SLOT_BITS) | slot) >>> 0;
+  }
+
+  private grow(): void {
+    const uses = new Uint8Array(this.uses.length * 2);
+    uses.set(this.uses);
+    this.uses = uses;
   }
 
   /** Not `shift`, which moves all that are left. */
@@ -59,7 +66,7 @@ export class LineTable<T> {
 
   private giveBack(slot: number): void {
     this.items[slot] = undefined;
-    this.uses[slot] = (this.uses[slot]! + 1) & 0xff;
+    this.uses[slot] = this.uses[slot]! + 1;
     this.free.push(slot);
     this.size--;
   }

@@ -112,6 +112,8 @@ export interface RequestFields {
 const MAX_U32 = 0xffffffff;
 const overflows: readonly unknown[] = ['dropOldest', 'latest', 'disconnect', 'block'];
 const nothing = new Uint8Array(0);
+const KEPT: payload.Start = Object.freeze({ from: payload.StartFrom.KEPT, sequence: 0, epoch: nothing });
+const LIVE: payload.Start = Object.freeze({ from: payload.StartFrom.LIVE, sequence: 0, epoch: nothing });
 
 /** Code 0 is the dispatcher itself. @throws TrunklineError OPTION_INVALID */
 export function checkCode(code: unknown): number {
@@ -169,13 +171,12 @@ export function text(name: string, value: unknown): string {
 }
 
 function startField(start: StartOption | undefined): payload.Start {
-  const { KEPT, LIVE, AFTER } = payload.StartFrom;
-  if (start === undefined || start === 'kept') return { from: KEPT, sequence: 0, epoch: nothing };
-  if (start === 'live') return { from: LIVE, sequence: 0, epoch: nothing };
+  if (start === undefined || start === 'kept') return KEPT;
+  if (start === 'live') return LIVE;
   if (typeof start !== 'object' || start === null) {
     throw new TrunklineError('OPTION_INVALID', "start must be 'kept', 'live' or { after, epoch }");
   }
   const { epoch = nothing } = start;
   if (!(epoch instanceof Uint8Array)) throw new TrunklineError('OPTION_INVALID', 'start.epoch must be bytes');
-  return { from: AFTER, sequence: integer('start.after', start.after, 0, Number.MAX_SAFE_INTEGER), epoch };
+  return { from: payload.StartFrom.AFTER, sequence: integer('start.after', start.after, 0, Number.MAX_SAFE_INTEGER), epoch };
 }
