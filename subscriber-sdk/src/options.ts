@@ -178,5 +178,9 @@ function startField(start: StartOption | undefined): payload.Start {
   }
   const { epoch = nothing } = start;
   if (!(epoch instanceof Uint8Array)) throw new TrunklineError('OPTION_INVALID', 'start.epoch must be bytes');
-  return { from: payload.StartFrom.AFTER, sequence: integer('start.after', start.after, 0, Number.MAX_SAFE_INTEGER), epoch };
+  return {
+    from: payload.StartFrom.AFTER,
+    sequence: integer('start.after', start.after, 0, Number.MAX_SAFE_INTEGER),
+    epoch,
+  };
 }
