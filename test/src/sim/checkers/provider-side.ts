@@ -89,7 +89,7 @@ export class Linger extends Checker {
     this.known.clear();
   }
 
-  override dispatcherStep(_dispatcher: Dispatcher, streams: readonly Stream[]): void {
+  override dispatcherStep({ core }: Dispatcher, streams: readonly Stream[]): void {
     const { now } = this.sim.world;
     const known = new Map<Stream, Left | undefined>();
     for (const stream of streams) {
@@ -101,7 +101,8 @@ export class Linger extends Checker {
       const due = linger > 0 && wait <= linger + 1;
       this.check(due, () => `${stream.code}: nobody left for ${wait} ms, linger ${linger}`);
     }
-    for (const [stream, left] of this.known) if (!known.has(stream)) this.gone(stream, left);
+    // with a dispatcher that stops, everything goes at once
+    if (!core.stopping) for (const [stream, left] of this.known) if (!known.has(stream)) this.gone(stream, left);
     this.known = known;
   }
 
