@@ -73,7 +73,7 @@ export class Children {
 
 function whyNot(log) {
   const told = log.split('\n').filter((line) => line !== '' && !line.startsWith('{'));
-  const hint = log.includes('ADDRESS_IN_USE')
+  const hint = /ADDRESS_IN_USE|STORE_LOCKED/.test(log)
     ? '\nAnother demo or dispatcher runs there. End it, or give a configuration with another address: --config FILE'
     : '';
   return `the dispatcher did not start\n${told.join('\n')}${hint}`;

@@ -13,7 +13,12 @@ const demo = (script: string) => join(repository, 'examples', 'demo', script);
 /** The shipped configuration on a free port. */
 function demoConfiguration(): object {
   const configuration = JSON.parse(readFileSync(join(repository, 'config', 'demo.json'), 'utf8')) as object;
-  return { ...configuration, $schema: join(repository, 'config', 'schema', 'trunkline.schema.json') };
+  // relative to the configuration: beside it, so that no two of them meet
+  return {
+    ...configuration,
+    $schema: join(repository, 'config', 'schema', 'trunkline.schema.json'),
+    dataDirectory: 'data',
+  };
 }
 
 /** Command lines of all processes that name the text. */
