@@ -8,6 +8,8 @@ export class Consumer implements MemberPort {
   readonly line: number;
   /** Set at once after it is made. */
   member!: Member;
+  /** It was told ACCEPTED; nothing is delivered before. */
+  accepted = false;
 
   constructor(
     readonly peer: Peer,
@@ -20,7 +22,9 @@ export class Consumer implements MemberPort {
   /** Messages spend the session's credit, and what waits in its outbox comes first. */
   get ready(): boolean {
     const { session, outbox } = this.peer;
-    return session.state === 'open' && session.credit > 0 && !outbox.waiting && !this.peer.core.stopping;
+    return (
+      this.accepted && session.state === 'open' && session.credit > 0 && !outbox.waiting && !this.peer.core.stopping
+    );
   }
 
   get maxMessage(): number {

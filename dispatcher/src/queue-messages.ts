@@ -86,7 +86,7 @@ export class QueueMessages {
 
   // ---- consuming ----
 
-  /** Answered exactly once, now: ACCEPTED or REFUSED. */
+  /** Answered exactly once: REFUSED now, ACCEPTED when a restart would find the group. */
   request(peer: Peer, batch: Uint8Array, at: number): void {
     const fields = peer.session.decode(payload.request, batch, at);
     if (fields === undefined) return;
@@ -108,7 +108,7 @@ export class QueueMessages {
       throw new TrunklineError('REQUEST_INVALID', `request id ${request} is in use, or 0`);
     }
     if (known !== undefined) {
-      this.accept(known);
+      if (known.accepted) this.accept(known);
       return;
     }
     if (peer.requests.size + peer.consumers.size >= this.maxSubscriptions || this.core.lines.full) {
@@ -127,7 +127,19 @@ export class QueueMessages {
       throw error;
     }
     peer.consumers.set(request, consumer);
+    const { group: joined } = consumer.member;
+    if (joined.stored) this.begin(consumer);
+    else {
+      // whoever was accepted misses nothing from then on, so the group has to survive a kill
+      joined.whenStored(() => {
+        if (peer.consumers.get(request) === consumer) this.begin(consumer);
+      });
+    }
+  }
+
+  private begin(consumer: Consumer): void {
     this.accept(consumer);
+    consumer.accepted = true;
     consumer.member.start();
   }
 

@@ -44,6 +44,8 @@ export class Group implements TimerOwner {
   deadLettered = 0;
   expired = 0;
   closed = false;
+  /** Whether a restart would find it: before that nobody may be told that it is there. */
+  stored: boolean;
   private bumping = new Ranges();
   private bumpsUnderWay = 0;
   private burying = 0;
@@ -65,6 +67,7 @@ export class Group implements TimerOwner {
     this.acked = acked;
     this.counts = counts;
     this.lost = lost;
+    this.stored = !this.durable;
     this.reserved = this.durable ? Math.min(reserved, queue.last) : Number.POSITIVE_INFINITY;
     this.next = position + 1;
     if (this.durable && this.reserved > position) {
@@ -328,6 +331,7 @@ export class Group implements TimerOwner {
     return {
       record,
       flushed: () => {
+        this.stored = true;
         this.bumpsUnderWay -= bumping.size;
         this.reserved = Math.max(this.reserved, reserved);
         this.ready.addAll(bumping);

@@ -218,7 +218,7 @@ export class Queues implements QueueHost {
       if (state === undefined) continue;
       const { filter, ...rest } = state;
       const position = Math.min(rest.position, queue.last);
-      queue.addGroup(key.slice(groups.length), this.storedFilter(filter), { ...rest, position });
+      queue.addGroup(key.slice(groups.length), this.storedFilter(filter), { ...rest, position }).stored = true;
     }
   }
 

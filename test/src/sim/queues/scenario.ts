@@ -29,6 +29,7 @@ export interface GroupPlan {
   readonly code: number;
   readonly name: string;
   readonly filter: string;
+  readonly start: 'earliest' | 'latest';
   matches(id: number): boolean;
 }
 
@@ -36,12 +37,12 @@ export const keyOf = (id: number): string => `k${id % 3}`;
 const all = () => true;
 
 export const GROUPS: readonly GroupPlan[] = [
-  { code: ORDERS, name: 'red', filter: '', matches: all },
-  { code: ORDERS, name: 'blue', filter: '', matches: all },
-  { code: ORDERS, name: 'picky', filter: 'key == "k1"', matches: (id) => keyOf(id) === 'k1' },
-  { code: TASKS, name: 'red', filter: '', matches: all },
-  { code: DEAD, name: 'morgue', filter: '', matches: all },
-  { code: RING, name: 'red', filter: '', matches: all },
+  { code: ORDERS, name: 'red', filter: '', start: 'earliest', matches: all },
+  { code: ORDERS, name: 'blue', filter: '', start: 'latest', matches: all },
+  { code: ORDERS, name: 'picky', filter: 'key == "k1"', start: 'earliest', matches: (id) => keyOf(id) === 'k1' },
+  { code: TASKS, name: 'red', filter: '', start: 'earliest', matches: all },
+  { code: DEAD, name: 'morgue', filter: '', start: 'earliest', matches: all },
+  { code: RING, name: 'red', filter: '', start: 'earliest', matches: all },
 ];
 
 export interface QueueScenario extends Scenario {

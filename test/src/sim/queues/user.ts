@@ -112,9 +112,9 @@ export class QueueUser {
     if (this.consumptions.has(plan)) return;
     const { world, checkers } = this.sim;
     const { dice } = world;
-    const { code, name: group, filter } = plan;
+    const { code, name: group, filter, start } = plan;
     const window = dice.pick([1, 3, 20]);
-    const consumption = this.client!.consume(code, { group, filter, window, ack: 'manual' }, (message) => {
+    const consumption = this.client!.consume(code, { group, filter, window, start, ack: 'manual' }, (message) => {
       this.message(plan, message);
     });
     this.consumptions.set(plan, consumption);
