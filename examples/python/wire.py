@@ -19,8 +19,8 @@ assert HEADER.size == 32
 REQUEST, RESPONSE, CANCEL, PROBE, PROBE_REPLY = range(1, 6)
 HELLO, WELCOME, HEARTBEAT, BYE, RESET, CREDIT = range(16, 22)
 ACCEPTED, REFUSED, END, STATUS, GAP, OFFER, WITHDRAW = range(32, 39)
-PUBLISH, PUBLISHED, ACK, NACK, EXTEND = range(48, 53)
-KNOWN = {*range(1, 6), *range(16, 22), *range(32, 39), *range(48, 53), *range(128, 256)}
+PUBLISH, PUBLISHED, ACK, NACK, EXTEND, SETTLED = range(48, 54)
+KNOWN = {*range(1, 6), *range(16, 22), *range(32, 39), *range(48, 54), *range(128, 256)}
 SNAPSHOT, SNAPSHOT_END, FINAL, REDELIVERED, JSON = 1, 2, 4, 8, 16
 
 
