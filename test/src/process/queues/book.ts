@@ -78,6 +78,13 @@ export class QueueBook {
     return this.ackedCounts.get(group) ?? 0;
   }
 
+  /** By how many messages the slowest group is behind the publishers. */
+  get backlog(): number {
+    let least = this.confirmed.size;
+    for (const seen of this.groups.values()) least = Math.min(least, seen.size);
+    return this.confirmed.size - least;
+  }
+
   /** Confirmed publishes that the group never got. */
   missing(group: string): string[] {
     const seen = this.seen(group);

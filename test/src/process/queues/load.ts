@@ -4,6 +4,9 @@ import { until } from '../../support/wait.js';
 import { quickTransport, type World } from '../fixtures/world.js';
 import type { QueueBook } from './book.js';
 
+/** Publishers wait for consumers that are so many messages behind: the queue has a bound. */
+const MOST_BEHIND = 20_000;
+
 /** Publishes without end, so many at a time, until it is stopped. */
 export class Publisher {
   private running = true;
@@ -36,8 +39,11 @@ export class Publisher {
     this.inFlight++;
     const again = () => {
       this.inFlight--;
+      if (!this.running) return;
+      const next = () => this.running && this.one();
       // a turn between them, so that others have theirs
-      if (this.running) setImmediate(() => this.running && this.one());
+      if (book.backlog < MOST_BEHIND) setImmediate(next);
+      else setTimeout(next, 200);
     };
     this.provider.publish(this.code, size === 0 ? body : `${body} ${'x'.repeat(size)}`).then(
       (sequence) => {
