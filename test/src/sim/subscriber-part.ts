@@ -19,6 +19,9 @@ export interface SubscriberWorld extends Required<HandleListener> {
 const MOST_HANDLES = 6;
 const GROUPS = ['red', 'blue'];
 
+/** Longest time a handler takes once the faults have stopped, ms. */
+const SLOWEST_IN_PEACE = 20;
+
 /** The subscriber role of a process: the real SDK, used at random. */
 export class SubscriberPart {
   readonly client: Client;
@@ -125,7 +128,8 @@ export class SubscriberPart {
       handle.running++;
       return new Promise<void>((resolve) => {
         sim.world.later(
-          dice.between(1, slow),
+          // in peace nobody is so slow that `disconnect` ends its session for ever anew, before its requests are accepted
+          dice.between(1, sim.calm ? Math.min(slow, SLOWEST_IN_PEACE) : slow),
           () => {
             handle.running--;
             resolve();
