@@ -12,8 +12,7 @@ test('20,000 requests at once reach a slow provider at its own pace, and live tr
   await using world = await World.start({
     session: { heartbeat: '10s' },
     services: [
-      // short enough for requests to be sent again when the machine is slow: they are unanswered still
-      { code: 1, requestWindow: WINDOW, resendAfter: '500ms' },
+      { code: 1, requestWindow: WINDOW, resendAfter: '10s' },
       { code: 2 },
     ],
   });
@@ -35,7 +34,7 @@ test('20,000 requests at once reach a slow provider at its own pace, and live tr
   assert.deepEqual([startedCount, active], [STORM, STORM]);
   assert.ok(mostUnanswered <= WINDOW, `${mostUnanswered} were unanswered at one time`);
   const { counters } = await world.status();
-  assert.equal(counters.refusals, 0);
+  assert.deepEqual([counters.resends, counters.refusals], [0, 0]);
   await client.close();
   await until(async () => (await slow.counts()).active === 0, 'the provider is told of the end of all');
   await until(async () => (await world.status()).streams === 1, 'only the live one is left');
