@@ -11,10 +11,7 @@ const WINDOW = 64;
 test('20,000 requests at once reach a slow provider at its own pace, and live traffic goes on', async () => {
   await using world = await World.start({
     session: { heartbeat: '10s' },
-    services: [
-      { code: 1, requestWindow: WINDOW, resendAfter: '10s' },
-      { code: 2 },
-    ],
+    services: [{ code: 1, requestWindow: WINDOW, resendAfter: '10s' }, { code: 2 }],
   });
   // asking for 20,000 at once may keep a busy machine from everything else for seconds
   const limits = { heartbeat: 10_000 };
