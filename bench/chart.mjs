@@ -43,7 +43,7 @@ export function chart({ rows, machine, date }) {
   }
   y += TITLE;
   put(text(0, y, `${machine.cpu}, ${machine.cores} cores, Node ${machine.node}, ${date.slice(0, 10)}`, 'fill="#667"'));
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="-10 0 ${WIDTH + 20} ${y + 14}" font-family="sans-serif" font-size="12">
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="-10 0 ${WIDTH + 20} ${y + 14}" font-family="sans-serif" font-size="12"><title>Trunkline beside its peers: throughput and latency</title>
 <rect x="-10" width="${WIDTH + 20}" height="${y + 14}" fill="#fff"/>
 ${parts.join('\n')}
 </svg>
