@@ -19,7 +19,7 @@ export interface DaemonOptions {
 
 /** A dispatcher over ZeroMQ with its configuration file, logs and signals. */
 export class Daemon {
-  private reloading: Promise<unknown> = Promise.resolve();
+  private reloading: Promise<ReloadReport | undefined> = Promise.resolve(undefined);
   private stopped: Promise<StopReport> | undefined;
 
   private constructor(
@@ -41,6 +41,7 @@ export class Daemon {
     const curve = curveOf(configuration.curve, configuration);
     const transport = new ZmqTransport({ log, onReceived: collectYoung(), ...(curve === undefined ? {} : { curve }) });
     let dispatcher: Dispatcher | undefined;
+    let daemon: Daemon | undefined;
     const context = contextOf(configuration, (error) => {
       log.error({ err: error }, 'a fault of the dispatcher');
       if (dispatcher !== undefined) dispatcher.core.counters.faults++;
@@ -48,7 +49,11 @@ export class Daemon {
     const { dataDirectory } = configuration;
     const store = dataDirectory === undefined ? {} : { store: new SqliteStore({ directory: dataDirectory }) };
     const date = () => Date.now();
-    const more = { date, readQueueOptions, ...store };
+    const reread = () => {
+      if (daemon === undefined) throw new TrunklineError('CONFIG_INVALID', 'still starting', { retryable: true });
+      return daemon.reread();
+    };
+    const more = { date, readQueueOptions, reread, ...store };
     dispatcher = new Dispatcher({ context, transport, configuration, handlers, log, ...more });
     try {
       await dispatcher.start();
@@ -57,22 +62,30 @@ export class Daemon {
       throw error;
     }
     log.info({ file, services: configuration.services.length, pid: process.pid }, 'dispatcher started');
-    return new Daemon(file, log, dispatcher, transport, handlers);
+    daemon = new Daemon(file, log, dispatcher, transport, handlers);
+    return daemon;
   }
 
-  /** Applies the file as it is now, whole or not at all, and logs what changed. Never rejects. */
+  /** `reread` for a signal, which nobody waits for: never rejects, undefined when the old table stays. */
   reload(): Promise<ReloadReport | undefined> {
-    const run = this.reloading.then(() => this.reloadNow());
-    this.reloading = run;
+    return this.reread().catch(() => undefined);
+  }
+
+  /**
+   * Applies the file as it is now, whole or not at all, and logs what changed or why nothing did. One at a time.
+   * @throws ConfigurationError; TrunklineError CONFIG_INVALID for what needs a restart, SHUTTING_DOWN
+   */
+  reread(): Promise<ReloadReport> {
+    const run = this.reloading.then(() => this.rereadNow());
+    this.reloading = run.catch(() => undefined);
     return run;
   }
 
-  private async reloadNow(): Promise<ReloadReport | undefined> {
-    if (this.stopped !== undefined) return undefined;
+  private async rereadNow(): Promise<ReloadReport> {
     try {
       const { configuration } = await readConfiguration(this.file);
       // it may have been told to stop meanwhile
-      if (this.stopped !== undefined) return undefined;
+      if (this.stopped !== undefined) throw new TrunklineError('SHUTTING_DOWN', 'the dispatcher is stopping');
       this.checkModules(configuration);
       this.checkKeys(configuration);
       // before anything is dialled with a key that is new
@@ -88,7 +101,7 @@ export class Daemon {
     } catch (error) {
       const problems = error instanceof Error && 'problems' in error ? error.problems : undefined;
       this.log.error({ problems, error: (error as Error).message }, 'reload: refused, the old table stays');
-      return undefined;
+      throw error;
     }
   }
 

@@ -46,6 +46,8 @@ export interface DispatcherOptions {
   readonly date?: () => number;
   /** Reads the options of a queue that is declared at run time. @throws TrunklineError PARAMS_INVALID */
   readonly readQueueOptions?: (given: unknown) => QueueOptions;
+  /** Reads the configuration anew and applies it, for operators that ask by code 0. @throws TrunklineError CONFIG_INVALID */
+  readonly reread?: () => Promise<ReloadReport>;
 }
 
 /** Longest OFFER or WITHDRAW that is looked at, bytes: more than the most codes and ranges need. */
@@ -84,7 +86,7 @@ export class Dispatcher {
   private stopped: Promise<StopReport> | undefined;
   private readonly events: SessionEvents;
 
-  constructor(private readonly options: DispatcherOptions) {
+  constructor(readonly options: DispatcherOptions) {
     const { context, configuration, handlers, log } = options;
     this.configuration = configuration;
     this.handlers = handlers;

@@ -165,3 +165,30 @@ export const kick: Command = {
       return kicked === true ? Exit.OK : Exit.FAILED;
     }),
 };
+
+export const reload: Command = {
+  name: 'reload',
+  summary: 'let a dispatcher read its configuration file again',
+  count: { least: 0, most: 0 },
+  options: { ...adminOptions, json: { help: 'what changed, as JSON' } },
+  details: 'The same as SIGHUP: the file is applied whole or not at all. Exit codes: 3 the file is wrong, 4 no answer.',
+  run: (input) =>
+    withClient(input, 'reload', async (client) => {
+      const report = await ask(client, input, { do: 'reload' });
+      if (input.flag('json')) stdout.line(JSON.stringify(report));
+      else for (const line of changes(report)) stdout.line(line);
+      return Exit.OK;
+    }),
+};
+
+function changes({ unchanged, added, removed, changed, live, restart }: Entry): string[] {
+  if (unchanged === true) return ['no change'];
+  const services = (changed as { name: string; fields: string[] }[]).map(
+    ({ name, fields }) => `${name} (${fields.join(', ')})`,
+  );
+  const parts = { added, removed, changed: services, applied: live, 'needs a restart': restart };
+  return Object.entries(parts).flatMap(([title, names]) => {
+    const list = (names as string[]).join(', ');
+    return list === '' ? [] : [`${title}: ${list}`];
+  });
+}

@@ -1,5 +1,5 @@
 import type { Command } from '../command.js';
-import { kick, providers, services, sessions, status, streams } from './admin.js';
+import { kick, providers, reload, services, sessions, status, streams } from './admin.js';
 import { check } from './check.js';
 import { consume } from './consume.js';
 import { dispatcher } from './dispatcher.js';
@@ -26,6 +26,7 @@ export const commands: readonly Command[] = [
   sessions,
   providers,
   kick,
+  reload,
   queues,
   peek,
   purge,

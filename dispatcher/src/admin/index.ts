@@ -11,6 +11,7 @@ import {
 } from '@trunkline/proto';
 import type { Dispatcher } from '../dispatcher.js';
 import type { Peer } from '../peer.js';
+import { actions } from './actions.js';
 import { queueActions } from './queues.js';
 import { views } from './views.js';
 
@@ -52,9 +53,9 @@ function failed(peer: Peer, error: unknown): void {
 function perform(dispatcher: Dispatcher, params: unknown): unknown {
   const fields = (typeof params === 'object' && params !== null ? params : {}) as Record<string, unknown>;
   const { show, after = 0, limit = 1000 } = fields;
-  const action = typeof fields.do === 'string' && Object.hasOwn(queueActions, fields.do) ? fields.do : undefined;
-  if (action !== undefined) return queueActions[action]!(dispatcher, fields);
-  if (fields.do === 'kick') return { kicked: dispatcher.kick(Number(fields.session)) };
+  for (const table of [actions, queueActions]) {
+    if (typeof fields.do === 'string' && Object.hasOwn(table, fields.do)) return table[fields.do]!(dispatcher, fields);
+  }
   const view = typeof show === 'string' && Object.hasOwn(views, show) ? views[show] : undefined;
   if (view === undefined) {
     throw new TrunklineError('PARAMS_INVALID', `show must be one of ${Object.keys(views).join(', ')}`);

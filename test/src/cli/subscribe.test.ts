@@ -178,3 +178,31 @@ test('what a dispatcher shows, and kick', async (context) => {
   assert.equal(await again.exited, 1);
   assert.match(again.err, /there is no session/);
 });
+
+test('reload applies a changed file and tells what changed, or what is wrong with it', async (context) => {
+  const daemon = await startDaemon(context, { services: [{ code: 1, name: 'one' }] });
+  const reload = async (...more: string[]) => {
+    const command = trunkline(context, ['reload', '--dispatcher', daemon.address, ...more]);
+    return { exit: await command.exited, out: command.out, err: command.err };
+  };
+  // the port that it was given instead of 0 stands in the file since
+  const restart = 'needs a restart: listen\n';
+  assert.deepEqual(await reload(), { exit: 0, out: restart, err: '' });
+  const services = [
+    { code: 1, name: 'one', probeAfter: '7s' },
+    { code: 2, name: 'two' },
+  ];
+  daemon.configure({ services, drain: '3s' });
+  const { exit, out } = await reload();
+  assert.deepEqual([exit, out], [0, `added: two\nchanged: one (probeAfter)\napplied: drain\n${restart}`]);
+  daemon.configure({ services: [...services, { code: 2, name: 'again' }] });
+  const refused = await reload();
+  assert.equal(refused.exit, 3);
+  assert.match(refused.err, /CONFIG_INVALID: .*services\[2\]/s);
+  daemon.configure({ services: [{ code: 1, name: 'one' }], drain: '3s' });
+  const { exit: done, out: report } = await reload('--json');
+  assert.equal(done, 0);
+  const changed = [{ name: 'one', fields: ['probeAfter'] }];
+  const told = { unchanged: false, added: [], removed: ['two'], changed, live: [], restart: ['listen'] };
+  assert.deepEqual(JSON.parse(report), { ...told, ended: 0, moved: 0 });
+});

@@ -18,6 +18,7 @@ const commands = [
   'sessions',
   'providers',
   'kick',
+  'reload',
 ];
 
 /** Runs it to its end. */

@@ -12,6 +12,8 @@ export interface DaemonProcess {
   readonly folder: string;
   readonly file: string;
   readonly process: RunningCommand;
+  /** Writes another configuration into the file, for a reload. */
+  configure(configuration: object): void;
   /** SIGTERM, and waits for the end. */
   stop(): Promise<number | NodeJS.Signals>;
   /** SIGKILL, and waits for the end. */
@@ -52,10 +54,13 @@ export async function startDaemon(context: TestContext, configuration: object): 
   let address = 'tcp://127.0.0.1:0';
   let running: RunningCommand | undefined;
 
-  const write = () => writeFileSync(file, JSON.stringify({ ...current, listen: [address] }));
-  const start = async (changed = current): Promise<void> => {
+  const configure = (changed: object) => {
     current = changed;
     write();
+  };
+  const write = () => writeFileSync(file, JSON.stringify({ ...current, listen: [address] }));
+  const start = async (changed = current): Promise<void> => {
+    configure(changed);
     const daemon = trunkline(context, ['dispatcher', '--config', file]);
     running = daemon;
     const started = () => logOf(daemon).some(({ msg }) => msg === 'dispatcher started');
@@ -75,6 +80,7 @@ export async function startDaemon(context: TestContext, configuration: object): 
     get process() {
       return running!;
     },
+    configure,
     stop: () => running!.kill('SIGTERM'),
     kill: () => running!.kill('SIGKILL'),
     start,

@@ -244,6 +244,8 @@ test('code 0 shows what the dispatcher holds, in pages, and ends a session on de
   assert.deepEqual((await ask(made, peer, { do: 'kick', session: id })).value, { kicked: true });
   assert.equal(other.closed, 'KICKED');
   assert.deepEqual((await ask(made, peer, { do: 'kick', session: id })).value, { kicked: false });
+  // one without a file
+  assert.equal((await ask(made, peer, { do: 'reload' })).type, 'OPTION_INVALID');
   assert.deepEqual(made.leftovers(), nothing);
 });
 
