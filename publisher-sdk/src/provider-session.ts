@@ -105,10 +105,12 @@ export class ProviderSession {
     return true;
   }
 
-  onCredit(): void {
+  /** Returns whether anybody has waited for it. */
+  onCredit(): boolean {
     const waiting = [...this.waiting];
     this.waiting.clear();
     for (const subscription of waiting) subscription.drain();
+    return waiting.length > 0;
   }
 
   // ---- from the dispatcher ----

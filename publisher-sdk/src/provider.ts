@@ -15,7 +15,8 @@ import {
   Type,
 } from '@trunkline/proto';
 import { ProviderSession, type ProviderSide, type Reply } from './provider-session.js';
-import { Publishing, type PublishMessage, type PublishOptions } from './publishing.js';
+import type { PublishMessage } from './publish-many.js';
+import { Publishing, type PublishOptions } from './publishing.js';
 import { type Codes, type Registration, Registrations } from './registrations.js';
 import type { Handler } from './subscription.js';
 
@@ -143,7 +144,8 @@ export class Provider implements AsyncDisposable {
    * @param body nothing, bytes, a string (UTF-8) or anything else (JSON)
    * @throws TrunklineError the code the queue refused it with (QUEUE_FULL, STORE_FULL, MESSAGE_TOO_LARGE,
    * UNKNOWN_SERVICE …: not stored); TIMEOUT, ABORTED, DISCONNECTED: it may have been stored, the message says;
-   * LIMIT_EXCEEDED: too many are unconfirmed, META_INVALID, BODY_INVALID, OPTION_INVALID, CLOSED: it was not taken
+   * LIMIT_EXCEEDED: 65,536 messages or 64 MiB are unconfirmed, wait for `drained`; META_INVALID, BODY_INVALID,
+   * OPTION_INVALID, CLOSED: it was not taken
    */
   publish(code: number, body?: unknown, options: PublishOptions = {}): Promise<number> {
     try {
@@ -156,8 +158,9 @@ export class Provider implements AsyncDisposable {
   }
 
   /**
-   * Publishes several messages, one behind the other; resolves with their sequences once all are stored. `options`
-   * hold for all, what a message says itself goes first.
+   * Publishes several messages, one behind the other; resolves with their sequences once all are stored. However many
+   * there are, they are taken as there is room, and `publish` has none until they are. `options` hold for all, what a
+   * message says itself goes first.
    * @throws TrunklineError as `publish`, then none was taken; PublishManyError: some were not stored, with the
    * sequences of the others
    */
@@ -168,6 +171,16 @@ export class Provider implements AsyncDisposable {
   ): Promise<number[]> {
     this.assertPublishing();
     return this.publishing.publishMany(code, messages, options);
+  }
+
+  /**
+   * Resolves when `publish` has room: at once while it has, otherwise when half of what it keeps is confirmed. Wait for
+   * it before each publish where there may be many.
+   * @throws TrunklineError CLOSED, or why the provider closed; DISCONNECTED: it has neither connection nor host
+   */
+  async drained(): Promise<void> {
+    this.assertPublishing();
+    await this.publishing.drained();
   }
 
   /** Messages that were published and not confirmed yet. */
@@ -296,8 +309,9 @@ export class Provider implements AsyncDisposable {
   }
 
   private credit(session: Session): void {
-    this.sessions.get(session)?.onCredit();
-    this.publishing.onCredit(session);
+    const shared = this.sessions.get(session)?.onCredit() ?? false;
+    // both may always have more to send than there is credit
+    this.publishing.onCredit(session, shared ? session.credit / 2 : 0);
   }
 
   private control(session: Session, type: number, batch: Uint8Array, at: number): boolean {

@@ -13,6 +13,8 @@ import {
   Type,
   writeHeader,
 } from '@trunkline/proto';
+import { type Entry, Lane } from './publish-lane.js';
+import { Batch, type PublishMessage } from './publish-many.js';
 
 /** What a message of a queue carries beside its body. */
 export interface PublishOptions extends Partial<Meta> {
@@ -21,76 +23,12 @@ export interface PublishOptions extends Partial<Meta> {
   readonly signal?: AbortSignal;
 }
 
-/** One message of `publishMany`. */
-export interface PublishMessage extends Partial<Meta> {
-  readonly body?: unknown;
-}
-
-/** Some messages of a `publishMany` were not stored. */
-export class PublishManyError extends TrunklineError {
-  constructor(
-    first: TrunklineError,
-    /** The sequence of each message that was stored; undefined for the others. */
-    readonly sequences: readonly (number | undefined)[],
-  ) {
-    const left = sequences.filter((sequence) => sequence === undefined).length;
-    super(first.code, `${left} of ${sequences.length} messages were not confirmed: ${first.message}`, {
-      retryable: first.retryable,
-      cause: first,
-    });
-  }
-}
-
 const DEFAULT_TIMEOUT = 300_000;
 const MAX_TIMEOUT = 2 ** 31 - 1;
 /** Most messages and bytes that wait for their confirmation, of all codes together: beyond it none is taken. */
 export const MAX_UNCONFIRMED = 65_536;
 export const MAX_UNCONFIRMED_BYTES = 64 * 1024 * 1024;
 const SLAB_BYTES = 65_536;
-
-/** One message on its way. */
-interface Entry {
-  readonly buffer: Uint8Array;
-  readonly start: number;
-  readonly end: number;
-  readonly deadline: number;
-  sent: boolean;
-  settled: boolean;
-  stored(sequence: number): void;
-  failed(error: TrunklineError): void;
-}
-
-/** Publishes of one code, in the order of their numbers. */
-class Lane {
-  entries: Entry[] = [];
-  /** Publish number of `entries[head]`. */
-  first = 1;
-  head = 0;
-  /** Number of the next one to be sent in this session. */
-  next = 1;
-
-  constructor(readonly code: number) {}
-
-  get end(): number {
-    return this.first + this.entries.length - this.head;
-  }
-
-  at(number: number): Entry | undefined {
-    return number < this.first ? undefined : this.entries[this.head + number - this.first];
-  }
-
-  /** Forgets what is settled at the front. */
-  shift(): void {
-    while (this.head < this.entries.length && this.entries[this.head]!.settled) {
-      this.head++;
-      this.first++;
-    }
-    this.next = Math.max(this.next, this.first);
-    if (this.head < 1024 && this.head < this.entries.length) return;
-    this.entries = this.entries.slice(this.head);
-    this.head = 0;
-  }
-}
 
 let publishers = 0;
 
@@ -108,7 +46,12 @@ export class Publishing {
   private slabUsed = 0;
   private count = 0;
   private bytes = 0;
+  /** Something waits for credit. */
   private waiting = false;
+  /** Of `publishMany`: they wait for room. */
+  private readonly batches = new Set<Batch>();
+  private waiters: { resolve(): void; reject(error: TrunklineError): void }[] = [];
+  private closedBy: TrunklineError | undefined;
   private context: SessionContext | undefined;
   private readonly timer = new Timer({ onTimer: () => this.expire() });
 
@@ -142,53 +85,86 @@ export class Publishing {
     });
   }
 
-  /** All or none of the messages are taken. @throws as `publish`; PublishManyError: some were not stored */
+  /** Takes all of the messages, as there is room, or none. @throws as `publish`; PublishManyError: some were not stored */
   publishMany(code: number, messages: readonly PublishMessage[], options: PublishOptions = {}): Promise<number[]> {
     const timeout = timeoutOf(options);
-    checkSignal(options.signal);
+    const { signal } = options;
+    checkSignal(signal);
     if (!Array.isArray(messages)) throw new TrunklineError('OPTION_INVALID', 'messages must be an array');
-    this.checkRoom(messages.length);
-    const sizes = messages.map(
-      ({ body, ...meta }) => HEADER_BYTES + this.encoder.encode(body, { ...options, ...meta }),
-    );
-    for (const size of sizes) this.checkSize(size);
+    this.lane(code);
+    for (const message of messages) {
+      if (typeof message !== 'object' || message === null) {
+        throw new TrunklineError('OPTION_INVALID', 'a message must be an object');
+      }
+      const { body, ...meta } = message;
+      this.checkSize(HEADER_BYTES + this.encoder.encode(body, { ...options, ...meta }));
+    }
     if (messages.length === 0) return Promise.resolve([]);
-    return new Promise((resolve, reject) => {
-      const sequences: (number | undefined)[] = messages.map(() => undefined);
-      let left = messages.length;
-      let first: TrunklineError | undefined;
-      const done = (error?: TrunklineError) => {
-        first ??= error;
-        left--;
-        if (left > 0) return;
-        options.signal?.removeEventListener('abort', abort);
-        if (first === undefined) resolve(sequences as number[]);
-        else reject(new PublishManyError(first, sequences));
-      };
-      const entries = messages.map(({ body, ...meta }, index) =>
-        this.add(
-          code,
-          body,
-          { ...options, ...meta },
-          timeout,
-          (sequence) => {
-            sequences[index] = sequence;
-            done();
-          },
-          done,
-        ),
-      );
-      const abort = () => {
-        for (const entry of entries) {
-          this.giveUp(entry, new TrunklineError('ABORTED', unknown(entry), { cause: options.signal!.reason }));
-        }
-      };
-      options.signal?.addEventListener('abort', abort);
-    });
+    const deadline = this.now + timeout;
+    const batch: Batch = new Batch(
+      // the caller may go on with its array
+      [...messages],
+      deadline,
+      ({ body, ...meta }, stored, failed) => this.take(code, body, { ...options, ...meta }, deadline, stored, failed),
+      () => signal?.removeEventListener('abort', abort),
+    );
+    const abort = () => {
+      const cause = { cause: signal!.reason };
+      this.batches.delete(batch);
+      for (const entry of batch.entries) {
+        this.settle(entry)?.failed(new TrunklineError('ABORTED', unknown(entry), cause));
+      }
+      batch.refuseRest(new TrunklineError('ABORTED', NOT_SENT, cause));
+      this.shift();
+    };
+    signal?.addEventListener('abort', abort);
+    this.batches.add(batch);
+    this.takeBatches();
+    if (!batch.taken) this.arm(deadline);
+    return batch.promise;
   }
 
-  private checkRoom(count: number): void {
-    if (this.count + count <= MAX_UNCONFIRMED && this.bytes <= MAX_UNCONFIRMED_BYTES) return;
+  /**
+   * Resolves when there is room for a publish: at once, or when half of the bound is free again.
+   * @throws TrunklineError the reason of the end
+   */
+  drained(): Promise<void> {
+    if (this.closedBy !== undefined) return Promise.reject(this.closedBy);
+    if (this.hasRoom) return Promise.resolve();
+    return new Promise((resolve, reject) => this.waiters.push({ resolve, reject }));
+  }
+
+  private get isFull(): boolean {
+    return this.count >= MAX_UNCONFIRMED || this.bytes >= MAX_UNCONFIRMED_BYTES;
+  }
+
+  /** Messages of a `publishMany` that wait for room go first. */
+  private get hasRoom(): boolean {
+    return !this.isFull && this.batches.size === 0;
+  }
+
+  private get now(): number {
+    return this.context?.clock.now() ?? 0;
+  }
+
+  private takeBatches(): void {
+    for (const batch of this.batches) {
+      while (!batch.taken && !this.isFull) batch.takeNext();
+      if (!batch.taken) return;
+      this.batches.delete(batch);
+    }
+  }
+
+  /** Something was settled. */
+  private roomCame(): void {
+    if (this.batches.size > 0) this.takeBatches();
+    const half = this.count <= MAX_UNCONFIRMED / 2 && this.bytes <= MAX_UNCONFIRMED_BYTES / 2;
+    if (this.waiters.length === 0 || !half || !this.hasRoom) return;
+    for (const { resolve } of this.waiters.splice(0)) resolve();
+  }
+
+  private checkRoom(): void {
+    if (this.hasRoom) return;
     const message = `${this.count} messages wait for their confirmation: not taken`;
     throw new TrunklineError('LIMIT_EXCEEDED', message, { retryable: true });
   }
@@ -207,8 +183,19 @@ export class Publishing {
     stored: (sequence: number) => void,
     failed: (error: TrunklineError) => void,
   ): Entry {
+    this.checkRoom();
+    return this.take(code, body, meta, this.now + timeout, stored, failed);
+  }
+
+  private take(
+    code: number,
+    body: unknown,
+    meta: Partial<Meta>,
+    deadline: number,
+    stored: (sequence: number) => void,
+    failed: (error: TrunklineError) => void,
+  ): Entry {
     const lane = this.lane(code);
-    this.checkRoom(1);
     const length = HEADER_BYTES + this.encoder.encode(body, meta);
     this.checkSize(length);
     const start = this.reserve(length);
@@ -216,12 +203,11 @@ export class Publishing {
     const sequence = lane.end;
     writeHeader(this.slab, start, length, { type: Type.PUBLISH, code, line: this.index, sequence, flags, metaLength });
     this.encoder.write(this.slab, start + HEADER_BYTES);
-    const now = this.context?.clock.now() ?? 0;
     const entry: Entry = {
       buffer: this.slab,
       start,
       end: start + length,
-      deadline: now + timeout,
+      deadline,
       sent: false,
       settled: false,
       stored,
@@ -230,10 +216,16 @@ export class Publishing {
     lane.entries.push(entry);
     this.count++;
     this.bytes += length;
-    const { timers } = this.context!;
-    if (!this.timer.active || this.timer.deadline > entry.deadline) timers.start(this.timer, timeout);
+    this.arm(deadline);
     if (!this.waiting && lane.next === sequence) this.send(lane);
     return entry;
+  }
+
+  /** Makes sure that the timer comes no later than this. */
+  private arm(deadline: number): void {
+    const { timers } = this.context!;
+    if (this.timer.active && this.timer.deadline <= deadline) return;
+    timers.start(this.timer, Math.max(0, deadline - this.now));
   }
 
   private lane(code: number): Lane {
@@ -274,27 +266,36 @@ export class Publishing {
     this.session = session;
     for (const lane of this.lanes.values()) lane.next = lane.first;
     this.sendAll();
+    this.roomCame();
   }
 
   lost(session: Session): void {
     if (this.session === session) this.session = undefined;
   }
 
-  onCredit(session: Session): void {
-    if (this.session === session && this.waiting) this.sendAll();
+  /** @param keep credit that is left for others of the session, for now */
+  onCredit(session: Session, keep = 0): void {
+    if (this.session !== session || !this.waiting) return;
+    this.sendAll(keep);
+    // whoever else waited for credit has taken of it by then what it needs
+    if (this.waiting && keep > 0) Promise.resolve().then(() => this.onCredit(session));
   }
 
-  private sendAll(): void {
+  private sendAll(keep = 0): void {
     this.waiting = false;
-    for (const lane of this.lanes.values()) {
-      this.send(lane);
-      if (this.waiting) return;
+    for (const lane of [...this.lanes.values()]) {
+      if (this.session === undefined || this.send(lane, keep)) continue;
+      // first of all the next time comes another one: a lane that always has more must not starve it
+      this.lanes.delete(lane.code);
+      this.lanes.set(lane.code, lane);
+      return;
     }
   }
 
-  private send(lane: Lane): void {
+  /** Returns false when credit is missing for some of it. */
+  private send(lane: Lane, keep = 0): boolean {
     const { session } = this;
-    if (session === undefined) return;
+    if (session === undefined) return true;
     const { end } = lane;
     while (lane.next < end) {
       const entry = lane.at(lane.next)!;
@@ -304,11 +305,11 @@ export class Publishing {
           this.settle(entry)?.failed(
             new TrunklineError('MESSAGE_TOO_LARGE', `the dispatcher takes at most ${most} bytes`),
           );
-        } else if (session.credit <= 0) {
+        } else if (session.credit <= keep) {
           // takes nothing, but makes the session tell when there is credit again
-          session.reserveData(0);
+          if (session.credit <= 0) session.reserveData(0);
           this.waiting = true;
-          return;
+          return false;
         } else {
           session.sendData(entry.buffer, entry.start, entry.end, 1);
           entry.sent = true;
@@ -316,6 +317,7 @@ export class Publishing {
       }
       lane.next++;
     }
+    return true;
   }
 
   /** PUBLISHED. Returns whether it is for this publisher. */
@@ -338,55 +340,72 @@ export class Publishing {
         this.settle(lane.at(number))?.failed(error);
     }
     lane.shift();
+    this.roomCame();
     return true;
   }
 
   private settle(entry: Entry | undefined): Entry | undefined {
     if (entry === undefined || entry.settled) return undefined;
     entry.settled = true;
+    entry.buffer = NOTHING;
     this.count--;
     this.bytes -= entry.end - entry.start;
-    if (this.count === 0) this.context?.timers.stop(this.timer);
+    if (this.count === 0 && this.batches.size === 0) this.context?.timers.stop(this.timer);
     return entry;
   }
 
   private giveUp(entry: Entry, error: TrunklineError): void {
     this.settle(entry)?.failed(error);
+    this.shift();
+  }
+
+  private shift(): void {
     for (const lane of this.lanes.values()) lane.shift();
+    this.roomCame();
   }
 
   private expire(): void {
-    const { clock, timers } = this.context!;
-    const now = clock.now();
+    const { now } = this;
     let next = Number.POSITIVE_INFINITY;
     for (const lane of this.lanes.values()) {
-      for (let index = lane.head; index < lane.entries.length; index++) {
-        const entry = lane.entries[index]!;
-        if (entry.settled) continue;
+      for (const entry of lane.open()) {
         if (entry.deadline <= now) this.settle(entry)?.failed(new TrunklineError('TIMEOUT', unknown(entry)));
         else next = Math.min(next, entry.deadline);
       }
-      lane.shift();
     }
-    if (next < Number.POSITIVE_INFINITY) timers.start(this.timer, Math.max(0, next - now));
+    for (const batch of this.batches) {
+      if (batch.deadline > now) next = Math.min(next, batch.deadline);
+      else {
+        this.batches.delete(batch);
+        batch.refuseRest(new TrunklineError('TIMEOUT', NOT_SENT));
+      }
+    }
+    this.shift();
+    if (next < Number.POSITIVE_INFINITY) this.arm(next);
   }
 
   /** Nobody will ever know more. */
   close(reason: TrunklineError): void {
     this.session = undefined;
+    this.closedBy = reason;
     for (const lane of this.lanes.values()) {
-      for (let index = lane.head; index < lane.entries.length; index++) {
-        const entry = lane.entries[index]!;
+      for (const entry of lane.open()) {
         const error = new TrunklineError('DISCONNECTED', unknown(entry), { cause: reason });
         this.settle(entry)?.failed(error);
       }
       lane.shift();
     }
+    for (const batch of this.batches) batch.refuseRest(new TrunklineError('DISCONNECTED', NOT_SENT, { cause: reason }));
+    this.batches.clear();
+    for (const { reject } of this.waiters.splice(0)) reject(reason);
   }
 }
 
+const NOTHING = new Uint8Array(0);
+const NOT_SENT = 'the message was not sent';
+
 function unknown({ sent }: Entry): string {
-  return sent ? 'no confirmation came: the message may have been stored' : 'the message was not sent';
+  return sent ? 'no confirmation came: the message may have been stored' : NOT_SENT;
 }
 
 function timeoutOf({ timeoutMs = DEFAULT_TIMEOUT }: PublishOptions): number {
