@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { amount } from './lib/report.mjs';
 
 const WIDTH = 860;
-const LABEL_WIDTH = 110;
+const LABEL_WIDTH = 140;
 const VALUE_WIDTH = 90;
 const BAR = 14;
 const GAP = 3;
@@ -17,14 +17,23 @@ const colors = {
   redis: '#c0392b',
   mosquitto: '#8e5aa8',
   rabbitmq: '#e67e22',
+  'redis-stream': '#c0392b',
+  'redis-raw': '#e0938a',
+  'rabbitmq-quorum': '#e67e22',
+  'rabbitmq-classic': '#f0b27a',
+  jetstream: '#3a78c2',
+  'jetstream-raw': '#97b9de',
 };
+/** Of what is no system but a circumstance, as in the rows of live messages beside a queue. */
+const OTHER = '#9aa5b1';
 
 /** Rows of one kind side by side; each row's bars share one scale, as the rows differ by orders of magnitude. */
 const sections = [
+  { title: 'Messages a second through durable queues (longer is better)', takes: (row) => row.unit === 'messages/s' },
   { title: 'Deliveries a second (longer is better)', takes: (row) => row.unit === 'deliveries/s' },
   {
     title: 'Latency, median and 99th percentile, µs (shorter is better, logarithmic)',
-    takes: (row) => row.unit === 'µs' && row.name.startsWith('latency'),
+    takes: (row) => row.unit === 'µs' && /^(latency|queue-live)/.test(row.name),
     logarithmic: true,
   },
 ];
@@ -60,7 +69,9 @@ function drawRow(put, { title, unit, medians }, top, logarithmic) {
     const share = logarithmic ? Math.log10(1 + value) / Math.log10(1 + most) : value / most;
     const width = Math.max(1, share * (WIDTH - LABEL_WIDTH - VALUE_WIDTH));
     put(text(LABEL_WIDTH - 8, y + BAR - 3, system, 'text-anchor="end"'));
-    put(`<rect x="${LABEL_WIDTH}" y="${y}" width="${width.toFixed(1)}" height="${BAR}" fill="${colors[system]}"/>`);
+    put(
+      `<rect x="${LABEL_WIDTH}" y="${y}" width="${width.toFixed(1)}" height="${BAR}" fill="${colors[system] ?? OTHER}"/>`,
+    );
     put(text(LABEL_WIDTH + width + 6, y + BAR - 3, amount(value, unit)));
     y += BAR + GAP;
   }
