@@ -14,6 +14,9 @@ export class Output {
   private size = 0;
   private writing = false;
   private waiters: (() => void)[] = [];
+  /** Of what is being written, and of what comes behind it: told whether it was. */
+  private current: Written | undefined;
+  private following: Written | undefined;
   private onClosed: () => void = () => {};
 
   constructor(
@@ -39,6 +42,18 @@ export class Output {
     });
   }
 
+  /** Resolves when everything that was given until now is written; false: it never will be. */
+  written(): Promise<boolean> {
+    if (this.closed) return Promise.resolve(false);
+    if (this.parts.length > 0) {
+      this.following ??= new Written();
+      return this.following.promise;
+    }
+    if (!this.writing) return Promise.resolve(true);
+    this.current ??= new Written();
+    return this.current.promise;
+  }
+
   line(text: string): void {
     this.write(`${text}\n`);
   }
@@ -55,6 +70,8 @@ export class Output {
     this.parts = [];
     this.size = 0;
     this.writing = true;
+    this.current = this.following;
+    this.following = undefined;
     for (const resolve of this.waiters.splice(0)) resolve();
     this.send(buffer, 0);
   }
@@ -67,8 +84,13 @@ export class Output {
         else this.end(error);
         return;
       }
-      if (offset + written < buffer.length) this.send(buffer, offset + written);
-      else if (this.parts.length > 0) this.next();
+      if (offset + written < buffer.length) {
+        this.send(buffer, offset + written);
+        return;
+      }
+      this.current?.tell(true);
+      this.current = undefined;
+      if (this.parts.length > 0) this.next();
       else this.writing = false;
     });
   }
@@ -78,9 +100,18 @@ export class Output {
     this.parts = [];
     this.size = 0;
     for (const resolve of this.waiters.splice(0)) resolve();
+    this.current?.tell(false);
+    this.following?.tell(false);
     if (error.code !== 'EPIPE') this.failed(error);
     this.onClosed();
   }
+}
+
+class Written {
+  tell: (written: boolean) => void = () => {};
+  readonly promise = new Promise<boolean>((resolve) => {
+    this.tell = resolve;
+  });
 }
 
 /** One line to standard error. */

@@ -4,6 +4,8 @@ import type { Entry } from './publish-lane.js';
 /** One message of `publishMany`. */
 export interface PublishMessage extends Partial<Meta> {
   readonly body?: unknown;
+  /** The body, a string or bytes, is JSON already. */
+  readonly json?: boolean;
 }
 
 /** Some messages of a `publishMany` were not stored. */

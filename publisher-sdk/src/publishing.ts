@@ -1,4 +1,5 @@
 import {
+  Flag,
   HEADER_BYTES,
   knownCode,
   MessageEncoder,
@@ -18,6 +19,8 @@ import { Batch, type PublishMessage } from './publish-many.js';
 
 /** What a message of a queue carries beside its body. */
 export interface PublishOptions extends Partial<Meta> {
+  /** The body, a string or bytes, is JSON already; it is sent as it is and marked so. */
+  readonly json?: boolean;
   /** How long to wait for the confirmation, ms, 1..2^31-1. Default 300,000. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
@@ -178,7 +181,7 @@ export class Publishing {
   private add(
     code: number,
     body: unknown,
-    meta: Partial<Meta>,
+    meta: PublishOptions,
     timeout: number,
     stored: (sequence: number) => void,
     failed: (error: TrunklineError) => void,
@@ -190,7 +193,7 @@ export class Publishing {
   private take(
     code: number,
     body: unknown,
-    meta: Partial<Meta>,
+    meta: Partial<Meta> & { readonly json?: boolean },
     deadline: number,
     stored: (sequence: number) => void,
     failed: (error: TrunklineError) => void,
@@ -199,7 +202,8 @@ export class Publishing {
     const length = HEADER_BYTES + this.encoder.encode(body, meta);
     this.checkSize(length);
     const start = this.reserve(length);
-    const { flags, metaLength } = this.encoder;
+    const { metaLength } = this.encoder;
+    const flags = this.encoder.flags | (meta.json === true ? Flag.JSON : 0);
     const sequence = lane.end;
     writeHeader(this.slab, start, length, { type: Type.PUBLISH, code, line: this.index, sequence, flags, metaLength });
     this.encoder.write(this.slab, start + HEADER_BYTES);

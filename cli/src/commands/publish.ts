@@ -1,15 +1,22 @@
-import { createInterface } from 'node:readline';
 import { TrunklineError } from '@trunkline/proto';
 import { openConnection } from '@trunkline/proto/connect';
 import { Provider, type PublishMessage } from '@trunkline/publisher/core';
 import { addressesOf, connectionOptions, connectOptions } from '../client.js';
 import type { Command, Input } from '../command.js';
 import { Exit, Failure } from '../exit.js';
+import { LineSplitter } from '../lines.js';
 import { complain } from '../output.js';
+import { publishedLine } from '../published-line.js';
 import { onSignal } from '../signals.js';
+import { QUIET_MS } from '../watch.js';
 
 const DEFAULT_IN_FLIGHT = 2048;
+/** Longest line, bytes: no dispatcher takes more. */
+const MAX_LINE = 64 * 1024 * 1024;
 const AGAIN_MS = 500;
+/** How long a signal waits for confirmations that are under way. */
+const LAST_ANSWERS_MS = 2000;
+const CARRIAGE_RETURN = 0x0d;
 
 export const publish: Command = {
   name: 'publish',
@@ -17,18 +24,20 @@ export const publish: Command = {
   operands: 'CODE',
   count: { least: 1, most: 1 },
   options: {
-    json: { help: 'each line is {"body", "tag", "key", "attrs", "ttlMs", "delayMs"}, all of them optional' },
+    json: { help: 'each line is {"body", "tag", "key", "attrs", "contentType", "ttlMs", "delayMs"}, all optional' },
     key: { value: 'KEY', help: 'key of all messages that have none of their own' },
     tag: { value: 'TAG', help: 'tag of all messages that have none of their own' },
     'in-flight': { value: 'N', help: `most messages without a confirmation; default ${DEFAULT_IN_FLIGHT}` },
-    retry: { help: 'try again what is refused because the queue or the store is full' },
+    retry: { help: 'try again what is refused because the queue or the store is full; it may come behind later lines' },
     timeout: { value: 'DURATION', help: 'how long to wait for the confirmation of a message; default 5m' },
     ...connectionOptions,
   },
   details: `Ends with the input, when everything is confirmed. Waits for a dispatcher that is not there; what is not
-confirmed when it goes away is sent again when it comes back, and stored once. In JSON a text as body is published as
-text, {"base64": …} as bytes, anything else as JSON. Exit codes: 2 a line is no JSON, 3 something was refused, 4 no
-confirmation in time; it ends with the first of these.`,
+confirmed when it goes away is sent again when it comes back, and stored once. A line is published byte by byte, without
+its line feed. In JSON a text as body is published as text, {"base64": …} as bytes, anything else as JSON; what
+\`consume --json\` prints can be published again.
+The first line that is wrong, or refused, ends the reading; the lines before it are waited for. Exit codes: 1 the
+dispatcher will not have us, 2 a line is wrong, 3 something was refused, 4 no confirmation in time.`,
   run: (input: Input) => new Publisher(input).run(),
 };
 
@@ -38,12 +47,18 @@ class Publisher {
   private readonly retry: boolean;
   private readonly most: number;
   private readonly common: PublishMessage;
-  private readonly timeoutMs: number | undefined;
+  private readonly more: { readonly timeoutMs?: number };
   private readonly provider = new Provider();
+  private readonly splitter = new LineSplitter(MAX_LINE);
+  private readonly retries = new Set<NodeJS.Timeout>();
   private lines = 0;
   private stored = 0;
   private open = 0;
   private failure: Failure | undefined;
+  /** Nothing more is read. */
+  private stopped = false;
+  /** Nothing more is waited for, either. */
+  private over = false;
   private wake: () => void = () => {};
 
   constructor(private readonly input: Input) {
@@ -51,7 +66,8 @@ class Publisher {
     this.json = input.flag('json');
     this.retry = input.flag('retry');
     this.most = input.integer('in-flight', 1, 65_536) ?? DEFAULT_IN_FLIGHT;
-    this.timeoutMs = input.duration('timeout');
+    const timeoutMs = input.duration('timeout');
+    this.more = timeoutMs === undefined ? {} : { timeoutMs };
     const key = input.text('key');
     const tag = input.text('tag');
     this.common = { ...(key !== undefined && { key }), ...(tag !== undefined && { tag }) };
@@ -59,30 +75,55 @@ class Publisher {
 
   async run(): Promise<number> {
     const { provider, input } = this;
+    let last: NodeJS.Timeout | undefined;
     provider.on('error', (error) => complain(`${error.code}: ${error.message}`));
-    provider.attach(openConnection(addressesOf(input), connectOptions(input, 'publish')));
-    const reader = createInterface({ input: process.stdin, crlfDelay: Number.POSITIVE_INFINITY });
+    provider.on('state', (state) => {
+      if (state !== 'closed' || this.over) return;
+      const { code, message } = provider.closedBy!;
+      this.end(new Failure(Exit.FAILED, `${code}: ${message}`));
+    });
+    const quiet = setTimeout(() => {
+      const nobody = provider.state === 'disconnected' && !this.over;
+      if (nobody) complain(`waiting for a dispatcher at ${provider.connection!.address}`);
+    }, QUIET_MS);
     const off = onSignal(() => {
-      this.failure ??= new Failure(Exit.OK, '');
-      reader.close();
-      this.wake();
+      this.stopReading();
+      last = setTimeout(() => this.end(), provider.state === 'connected' ? LAST_ANSWERS_MS : 0);
     });
     try {
-      for await (const line of reader) {
-        this.publish(this.messageOf(line));
-        while (this.open >= this.most && this.failure === undefined) await this.change();
-        if (this.failure !== undefined) break;
-      }
-      while (this.open > 0 && this.failure === undefined) await this.change();
+      provider.attach(openConnection(addressesOf(input), connectOptions(input, 'publish')));
+      await this.read();
+      while (this.open > 0 && !this.over) await this.change();
     } finally {
+      this.end();
       off();
-      reader.close();
+      clearTimeout(quiet);
+      clearTimeout(last);
+      for (const timer of this.retries) clearTimeout(timer);
       process.stdin.destroy();
       complain(`${this.stored} of ${this.lines} messages published`);
       await provider.close();
     }
-    if (this.failure === undefined || this.failure.exit === Exit.OK) return Exit.OK;
-    throw this.failure;
+    if (this.failure !== undefined) throw this.failure;
+    return Exit.OK;
+  }
+
+  private end(failure?: Failure): void {
+    this.failure ??= failure;
+    this.over = true;
+    this.stopReading();
+  }
+
+  private stopReading(): void {
+    this.stopped = true;
+    // an input that says nothing more must not keep us
+    process.stdin.destroy();
+    this.wake();
+  }
+
+  private fail(failure: Failure): void {
+    this.failure ??= failure;
+    this.stopReading();
   }
 
   private change(): Promise<void> {
@@ -91,28 +132,72 @@ class Publisher {
     });
   }
 
-  private messageOf(line: string): PublishMessage {
-    this.lines++;
-    if (!this.json) return { ...this.common, body: line };
-    let fields: unknown;
+  // ---- the input ----
+
+  private async read(): Promise<void> {
     try {
-      fields = JSON.parse(line);
+      for await (const chunk of process.stdin as AsyncIterable<Uint8Array>) {
+        for (const line of this.split(chunk)) {
+          await this.take(line);
+          if (this.stopped) return;
+        }
+        if (this.stopped) return;
+      }
     } catch (error) {
-      throw new Failure(Exit.USAGE, `line ${this.lines}: ${(error as Error).message}`);
+      // the reading of a stream that is destroyed ends like this
+      if (this.stopped) return;
+      this.fail(new Failure(Exit.FAILED, `cannot read the input: ${(error as Error).message}`));
+      return;
     }
-    if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) {
-      throw new Failure(Exit.USAGE, `line ${this.lines}: not a JSON object`);
-    }
-    const { body, ...meta } = fields as { body?: unknown };
-    return { ...this.common, ...meta, ...bodyOf(body) };
+    const rest = this.splitter.rest();
+    if (rest !== undefined) await this.take(rest);
   }
 
-  private publish(message: PublishMessage): void {
+  private split(chunk: Uint8Array): readonly Uint8Array[] {
+    try {
+      return this.splitter.push(chunk);
+    } catch (error) {
+      this.fail(new Failure(Exit.USAGE, `behind line ${this.lines}: ${(error as Error).message}`));
+      return [];
+    }
+  }
+
+  /** One line, when there is room for it. */
+  private async take(line: Uint8Array): Promise<void> {
+    await this.room();
+    if (this.stopped) return;
+    this.lines++;
+    const end = line.length - (line.at(-1) === CARRIAGE_RETURN ? 1 : 0);
+    const bytes = line.subarray(0, end);
+    try {
+      this.publish(
+        this.json ? { ...this.common, ...publishedLine(bytes) } : { ...this.common, body: bytes },
+        this.lines,
+      );
+    } catch (error) {
+      this.fail(new Failure(Exit.USAGE, `line ${this.lines}: ${(error as Error).message}`));
+    }
+  }
+
+  private async room(): Promise<void> {
+    while (this.open >= this.most && !this.stopped) await this.change();
+    if (this.stopped) return;
+    let room = false;
+    const came = () => {
+      room = true;
+      this.wake();
+    };
+    // the end of the provider ends the reading, too
+    this.provider.drained().then(came, came);
+    while (!room && !this.stopped) await this.change();
+  }
+
+  // ---- what becomes of it ----
+
+  private publish(message: PublishMessage, line: number): void {
     this.open++;
-    const { lines: line, timeoutMs } = this;
     const { body, ...meta } = message;
-    const more = timeoutMs === undefined ? {} : { timeoutMs };
-    this.provider.publish(this.code, body, { ...meta, ...more }).then(
+    this.provider.publish(this.code, body, { ...meta, ...this.more }).then(
       () => {
         this.open--;
         this.stored++;
@@ -123,24 +208,29 @@ class Publisher {
   }
 
   private failed(message: PublishMessage, line: number, error: unknown): void {
-    const code = error instanceof TrunklineError ? error.code : undefined;
-    if (this.retry && (code === 'QUEUE_FULL' || code === 'STORE_FULL') && this.failure === undefined) {
-      setTimeout(() => {
+    const code = error instanceof TrunklineError ? error.code : 'FAILED';
+    if (this.retry && (code === 'QUEUE_FULL' || code === 'STORE_FULL') && !this.over) {
+      const timer = setTimeout(() => {
+        this.retries.delete(timer);
         this.open--;
-        this.publish(message);
+        this.publish(message, line);
       }, AGAIN_MS);
+      this.retries.add(timer);
       return;
     }
     this.open--;
-    const exit = code === 'TIMEOUT' ? Exit.TIMEOUT : code === 'META_INVALID' ? Exit.USAGE : Exit.REFUSED;
     const text = error instanceof Error ? error.message : String(error);
-    this.failure ??= new Failure(exit, `line ${line}: ${code ?? 'FAILED'}: ${text}`);
+    // at the end the count says what is not confirmed
+    if (!this.over) this.fail(new Failure(exitOf(code), `line ${line}: ${code}: ${text}`));
     this.wake();
   }
 }
 
-function bodyOf(body: unknown): { body?: unknown } {
-  if (body === undefined) return {};
-  if (typeof body !== 'object' || body === null || !('base64' in body)) return { body };
-  return { body: Uint8Array.from(Buffer.from(String(body.base64), 'base64')) };
+const lost: readonly string[] = ['DISCONNECTED', 'CLOSED', 'FAILED'];
+const wrong: readonly string[] = ['META_INVALID', 'BODY_INVALID', 'OPTION_INVALID'];
+
+function exitOf(code: string): number {
+  if (code === 'TIMEOUT') return Exit.TIMEOUT;
+  if (lost.includes(code)) return Exit.FAILED;
+  return wrong.includes(code) ? Exit.USAGE : Exit.REFUSED;
 }

@@ -1,6 +1,5 @@
 import type { TrunklineError } from '@trunkline/proto';
 import type {
-  Client,
   EndEvent,
   GapEvent,
   Message,
@@ -9,15 +8,11 @@ import type {
   SubscribeOptions,
   Subscription,
 } from '@trunkline/subscriber/core';
-import { connectionOptions, openClient } from '../client.js';
 import { type Command, exitHelp, type Input, integerOf } from '../command.js';
 import { Exit, Failure, passedOn } from '../exit.js';
 import { messageJson, messageLine, printable, toJson } from '../json.js';
 import { complain, stdout } from '../output.js';
-import { onSignal } from '../signals.js';
-
-/** A dispatcher that has not answered for so long is worth a line. */
-const QUIET_MS = 1000;
+import { definedOnly, Watch, watchOptions } from '../watch.js';
 
 export const sub: Command = {
   name: 'sub',
@@ -32,10 +27,7 @@ export const sub: Command = {
     rate: { value: 'N', help: 'most messages a second and key; means --return latest' },
     start: { value: 'WHERE', help: 'kept (default), live or after:SEQUENCE[@EPOCH]' },
     overflow: { value: 'POLICY', help: 'when this reader is slow: dropOldest, latest, disconnect or block' },
-    count: { value: 'N', help: 'end after N messages' },
-    timeout: { value: 'DURATION', help: 'give up after so long without an answer or without the dispatcher' },
-    json: { help: 'one JSON object a line' },
-    ...connectionOptions,
+    ...watchOptions,
   },
   details: `With --json a message is {"code","sequence","generation","snapshot","tag","key","attrs","body"}: the body as JSON
 where it is JSON, else as text where it is UTF-8, else {"base64": …}. Everything else is {"event": …}:
@@ -64,10 +56,6 @@ function subscribeOptions(input: Input): SubscribeOptions {
   }) as SubscribeOptions;
 }
 
-function definedOnly(fields: Readonly<Record<string, unknown>>): object {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
-}
-
 function startOf(text: string | undefined): StartOption | undefined {
   if (text === undefined || text === 'kept' || text === 'live') return text;
   const [, after, epoch] = /^after:(\d+)(?:@((?:[0-9a-f]{2})+))?$/.exec(text) ?? [];
@@ -82,55 +70,32 @@ function startOf(text: string | undefined): StartOption | undefined {
 class Printer {
   private readonly code: number;
   private readonly options: SubscribeOptions;
-  private readonly json: boolean;
-  private readonly most: number;
-  private readonly timeout: number | undefined;
-  private readonly client: Client;
+  private readonly watch: Watch;
   private subscription: Subscription | undefined;
   private accepted = false;
   private seen = 0;
-  private over = false;
-  private finish: (exit: number) => void = () => {};
-  private giveUp: NodeJS.Timeout | undefined;
 
   constructor(input: Input) {
     this.code = input.code();
     this.options = subscribeOptions(input);
-    this.json = input.flag('json');
-    this.most = input.integer('count', 1) ?? Number.POSITIVE_INFINITY;
-    this.timeout = input.duration('timeout');
-    this.client = openClient(input, 'sub');
+    this.watch = new Watch(input, 'sub');
   }
 
-  async run(): Promise<number> {
-    const finished = new Promise<number>((resolve) => {
-      this.finish = (exit) => {
-        this.over = true;
-        resolve(exit);
-      };
-    });
-    const off = onSignal(() => this.finish(Exit.OK));
-    const quiet = setTimeout(() => this.unanswered(), QUIET_MS);
-    stdout.whenClosed(() => this.finish(Exit.OK));
-    this.waitAtMost();
-    try {
-      this.subscribe();
-      return await finished;
-    } finally {
-      this.over = true;
-      clearTimeout(quiet);
-      clearTimeout(this.giveUp);
-      await this.client.close();
-      off();
-    }
+  run(): Promise<number> {
+    const { watch } = this;
+    return watch.run(
+      () => this.subscribe(),
+      () => this.status({ state: 'disconnected', reason: `waiting for a dispatcher at ${watch.where}`, generation: 0 }),
+    );
   }
 
   private subscribe(): void {
-    const subscription = this.client.subscribe(this.code, this.options, (message) => this.message(message));
+    const { watch } = this;
+    const subscription = watch.client.subscribe(this.code, this.options, (message) => this.message(message));
     this.subscription = subscription;
     subscription.on('accepted', () => {
       this.accepted = true;
-      this.answered();
+      watch.answered();
     });
     subscription.on('status', (status) => this.status(status));
     subscription.on('gap', (gap) => this.gap(gap));
@@ -138,44 +103,23 @@ class Printer {
     subscription.on('end', (end) => this.end(end));
   }
 
-  // ---- time ----
-
-  private waitAtMost(): void {
-    if (this.timeout === undefined) return;
-    clearTimeout(this.giveUp);
-    this.giveUp = setTimeout(() => {
-      complain(`TIMEOUT: no answer from ${this.client.connection.address} in ${this.timeout} ms`);
-      this.finish(Exit.TIMEOUT);
-    }, this.timeout);
-  }
-
-  private answered(): void {
-    clearTimeout(this.giveUp);
-  }
-
-  private unanswered(): void {
-    if (this.client.state !== 'disconnected' || this.accepted || this.over) return;
-    const reason = `waiting for a dispatcher at ${this.client.connection.address}`;
-    this.status({ state: 'disconnected', reason, generation: 0 });
-  }
-
   // ---- what comes ----
 
   private message(message: Message): Promise<void> | undefined {
-    if (this.over) return undefined;
-    stdout.line(this.json ? messageJson(message) : messageLine(message));
-    if (++this.seen >= this.most) this.finish(Exit.OK);
+    if (this.watch.over) return undefined;
+    stdout.line(this.watch.json ? messageJson(message) : messageLine(message));
+    if (++this.seen >= this.watch.most) this.watch.finish(Exit.OK);
     // a slow reader holds back the credit, so that the overflow policy of the service decides
     return stdout.full ? stdout.room() : undefined;
   }
 
   private event(fields: object, line: string): void {
-    if (!this.over) stdout.line(this.json ? toJson(fields) : `-- ${printable(line)}`);
+    if (!this.watch.over) stdout.line(this.watch.json ? toJson(fields) : `-- ${printable(line)}`);
   }
 
   private status({ state, reason, generation }: StatusEvent): void {
-    if (state !== 'disconnected') this.answered();
-    else if (this.accepted) this.waitAtMost();
+    if (state !== 'disconnected') this.watch.answered();
+    else if (this.accepted) this.watch.waitAtMost();
     const { sequence = 0, epoch = new Uint8Array(0) } = this.subscription ?? {};
     const place = { sequence, epoch: Buffer.from(epoch).toString('hex') };
     this.event(
@@ -191,25 +135,25 @@ class Printer {
   }
 
   private error({ code, message, position }: TrunklineError): void {
-    if (this.over) return;
-    if (this.json) this.event({ event: 'error', code, message, position }, '');
+    if (this.watch.over) return;
+    if (this.watch.json) this.event({ event: 'error', code, message, position }, '');
     complain(`${code}: ${message}`);
   }
 
   private end({ code, message, exit }: EndEvent): void {
-    if (this.over) return;
+    if (this.watch.over) return;
     const normal = code === 'COMPLETED' || code === 'EXITED';
-    if (this.json || normal) {
+    if (this.watch.json || normal) {
       const told = exit === undefined ? '' : ` with exit code ${exit}`;
       this.event({ event: 'end', code, message, exit }, `end: ${code}${told}${message === '' ? '' : ` (${message})`}`);
     }
-    if (normal) this.finish(passedOn(exit ?? 0));
+    if (normal) this.watch.finish(passedOn(exit ?? 0));
     else this.failed(code, message);
   }
 
   private failed(code: string, message: string): void {
     // a refusal was told by the error event before
-    if (this.accepted || this.client.state === 'closed') complain(`the stream ended: ${code}: ${message}`);
-    this.finish(this.accepted ? Exit.FAILED : Exit.REFUSED);
+    if (this.accepted || this.watch.client.state === 'closed') complain(`the stream ended: ${code}: ${message}`);
+    this.watch.finish(this.accepted ? Exit.FAILED : Exit.REFUSED);
   }
 }

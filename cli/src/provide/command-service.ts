@@ -1,8 +1,8 @@
 import { defaultSessionLimits, TrunklineError } from '@trunkline/proto';
 import type { Subscription } from '@trunkline/publisher';
+import { LineSplitter } from '../lines.js';
 import { fillArguments } from './arguments.js';
 import { Guard } from './guard.js';
-import { LineSplitter } from './lines.js';
 import { ProcessGroup } from './process-group.js';
 import { respondLine } from './response.js';
 

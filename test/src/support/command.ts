@@ -63,8 +63,15 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
   /** Standard input; without it there is none. */
-  readonly input?: string;
+  readonly input?: string | Uint8Array;
+  /** Standard input stays open behind `input`, for the test to go on with. */
+  readonly open?: boolean;
+  /** Killed after so long, ms: a command that hangs must not hang its test. Default: with the test. */
+  readonly limit?: number;
 }
+
+/** Longest that a command of a test may take, but for a dispatcher, ms. */
+const LIMIT = 240_000;
 
 /** Starts a Node script; it does not outlive the test. */
 export function runScript(context: TestContext, args: readonly string[], options: RunOptions = {}): RunningCommand {
@@ -75,12 +82,21 @@ export function runScript(context: TestContext, args: readonly string[], options
   const child = spawn(process.execPath, args, {
     env,
     cwd,
-    stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+    stdio: [options.input === undefined && options.open !== true ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   });
   // a process that ends before it has read everything is no error of the test
   child.stdin?.on('error', () => {});
-  child.stdin?.end(options.input);
+  if (options.open !== true) child.stdin?.end(options.input);
+  else if (options.input !== undefined) child.stdin?.write(options.input);
   const running = new RunningCommand(child);
+  if (options.limit !== undefined) {
+    const limit = setTimeout(() => {
+      running.err += `killed: not done after ${options.limit} ms\n`;
+      running.child.kill('SIGKILL');
+    }, options.limit);
+    limit.unref();
+    running.exited.then(() => clearTimeout(limit));
+  }
   context.after(async () => {
     if (running.ended !== undefined) return;
     await running.kill('SIGKILL');
@@ -90,7 +106,8 @@ export function runScript(context: TestContext, args: readonly string[], options
 
 /** Starts `trunkline`; it does not outlive the test. */
 export function trunkline(context: TestContext, args: readonly string[], options: RunOptions = {}): RunningCommand {
-  return runScript(context, [binary, ...args], options);
+  const limit = args[0] === 'dispatcher' ? {} : { limit: LIMIT };
+  return runScript(context, [binary, ...args], { ...limit, ...options });
 }
 
 /** Whether a process is there and not only waiting to be reaped. */
