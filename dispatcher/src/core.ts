@@ -39,8 +39,8 @@ export class Core {
   stopping = false;
   /** Takes the responses of a service that is recorded. */
   record: (stream: Stream, buffer: Uint8Array, start: number, end: number) => void = () => {};
-  /** Marks the history of this process: part of every epoch. */
-  private readonly life: Uint8Array;
+  /** An epoch: begins with what marks the history of this process. */
+  private readonly scratch = new Uint8Array(12);
   private generations = 0;
   /** When a failure of each kind of handler was last logged. */
   private readonly handlerLogged = new Map<string, number>();
@@ -51,7 +51,7 @@ export class Core {
     /** Bound of the outbox of a session, bytes. */
     readonly outboxBytes: number,
   ) {
-    this.life = context.random.bytes(8);
+    this.scratch.set(context.random.bytes(8));
     this.filters = new FilterCompiler({ onEvaluationError: () => this.counters.filterErrors++ });
   }
 
@@ -65,12 +65,14 @@ export class Core {
     return this.generations;
   }
 
-  /** Names one history of one stream: this process, and which of the streams it had under that name. */
+  /**
+   * Names one history of one stream: this process, and which of the streams it had under that name. Valid until the
+   * next call.
+   */
   epoch(birth: number): Uint8Array {
-    const epoch = new Uint8Array(12);
-    epoch.set(this.life);
-    for (let index = 0; index < 4; index++) epoch[8 + index] = birth >>> (8 * index);
-    return epoch;
+    const { scratch } = this;
+    for (let index = 0; index < 4; index++) scratch[8 + index] = birth >>> (8 * index);
+    return scratch;
   }
 
   /**

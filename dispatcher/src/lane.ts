@@ -91,6 +91,12 @@ export class Lane {
     member.index = -1;
   }
 
+  /** The stream is served: those that wait for their answer get it. */
+  answerPending(): void {
+    if (this.list === undefined) this.only?.answerPending();
+    else for (const member of [...this.list.items]) member.answerPending();
+  }
+
   /** Whether its return handler decides when a response is delivered. */
   get holdsBack(): boolean {
     return false;
@@ -124,7 +130,7 @@ export class SpecialLane extends Lane implements LaneView, TimerOwner {
   private timer: Timer | undefined;
   private closed = false;
   /** Offset of the first message of the current run that the filter let pass, those of the others, and their bytes. */
-  private firstHit = 0;
+  firstHit = 0;
   private moreHits: number[] | undefined;
   hitBytes = 0;
 
@@ -177,14 +183,23 @@ export class SpecialLane extends Lane implements LaneView, TimerOwner {
     this.deliver(copy, 0, copy.length, count);
   }
 
-  /** Notes a message of the current run for `deliverHits`; returns true for the first of the run. */
-  hit(buffer: Uint8Array, at: number): boolean {
+  /** Notes a message of the current run for `deliverHits` or `deliverHit`; returns true for the first of the run. */
+  hit(at: number, length: number): boolean {
     const first = this.hitBytes === 0;
-    this.hitBytes += readU32(buffer, at);
+    this.hitBytes += length;
     if (first) this.firstHit = at;
     else if (this.moreHits === undefined) this.moreHits = [at];
     else this.moreHits.push(at);
     return first;
+  }
+
+  /** The one message that was noted: its copy is at `at` of `target`. Returns where that ends. */
+  deliverHit(target: Uint8Array, at: number): number {
+    const end = at + this.hitBytes;
+    this.hitBytes = 0;
+    writeU32(target, at + OFFSET.line, this.line);
+    this.deliver(target, at, end, 1);
+    return end;
   }
 
   /** What was noted; copied to `at` of `target`, which has room for `hitBytes`. */

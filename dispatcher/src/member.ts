@@ -1,4 +1,4 @@
-import { OFFSET, payload, readU32, readU53, Type } from '@trunkline/proto';
+import { type Header, OFFSET, payload, readU32, readU53, Type } from '@trunkline/proto';
 import type { LaneMember } from './handlers.js';
 import type { Lane } from './lane.js';
 import type { Peer } from './peer.js';
@@ -136,6 +136,11 @@ export class Member implements LaneMember {
   /** A message that keeps its place among the responses and is never dropped. */
   tell(message: Uint8Array): void {
     this.peer.outbox.tell(this, message);
+  }
+
+  /** As `tell`. */
+  tellWritten(header: Header, written: payload.Written): void {
+    this.peer.outbox.tellWritten(this, header, written);
   }
 
   miss(count: number, first: number, last: number): void {

@@ -1,30 +1,60 @@
-import { bodyStart, decodeMeta, Flag, type Meta, MetaScan, metaStart, OFFSET, readU32 } from '@trunkline/proto';
+import {
+  bodyStart,
+  decodeMeta,
+  Flag,
+  type Meta,
+  MetaScan,
+  metaStart,
+  OFFSET,
+  readU32,
+  singleMessage,
+  Type,
+} from '@trunkline/proto';
 import { type FilterInput, parseJsonBody } from './filters/index.js';
+
+/** A message without anything. */
+const EMPTY: Uint8Array = singleMessage({ type: Type.RESPONSE });
 
 /** What filters see of a message, or undefined where its meta cannot be read. Each part is read when one looks at it. */
 export function readInput(buffer: Uint8Array, at: number): FilterInput | undefined {
-  try {
-    return new MessageInput(buffer, at);
-  } catch {
-    return undefined;
-  }
+  const input = new MessageInput();
+  return input.begin(buffer, at) ? input : undefined;
 }
 
-class MessageInput implements FilterInput {
-  /** Finds tag and key; undefined where the whole meta had to be decoded. */
-  private readonly scan: MetaScan | undefined;
+/** One message after the other, in the same object. */
+export class MessageInput implements FilterInput {
+  private buffer: Uint8Array = EMPTY;
+  private at = 0;
+  /** Finds tag and key, where the meta is one of the usual ones; otherwise the whole of it is decoded. */
+  private readonly scan = new MetaScan();
+  private scanned = false;
   private decoded: Meta | undefined;
   private parsed: unknown;
   private tried = false;
 
-  /** @throws TrunklineError META_INVALID */
-  constructor(
-    private readonly buffer: Uint8Array,
-    private readonly at: number,
-  ) {
-    const scan = new MetaScan();
-    if (scan.begin(buffer, metaStart(buffer, at), bodyStart(buffer, at))) this.scan = scan;
-    else this.decoded = this.decode();
+  /** Returns false where the meta cannot be read. */
+  begin(buffer: Uint8Array, at: number): boolean {
+    this.buffer = buffer;
+    this.at = at;
+    this.decoded = undefined;
+    this.parsed = undefined;
+    this.tried = false;
+    this.scanned = this.scan.begin(buffer, metaStart(buffer, at), bodyStart(buffer, at));
+    return this.scanned || this.decodes();
+  }
+
+  private decodes(): boolean {
+    try {
+      this.decoded = this.decode();
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Gives the bytes back. */
+  finish(): void {
+    this.begin(EMPTY, 0);
   }
 
   private decode(): Meta {
@@ -37,11 +67,11 @@ class MessageInput implements FilterInput {
   }
 
   get tag(): string {
-    return this.scan === undefined ? this.meta.tag : this.scan.tag;
+    return this.scanned ? this.scan.tag : this.meta.tag;
   }
 
   get key(): string {
-    return this.scan === undefined ? this.meta.key : this.scan.key;
+    return this.scanned ? this.scan.key : this.meta.key;
   }
 
   /** @throws TrunklineError META_INVALID: a filter that looks at them does not match then */

@@ -1,4 +1,14 @@
-import { Flag, OFFSET, readU32, readU53, type Session, Type } from '@trunkline/proto';
+import {
+  Flag,
+  type Header,
+  OFFSET,
+  type payload,
+  readU32,
+  readU53,
+  type Session,
+  singleMessage,
+  Type,
+} from '@trunkline/proto';
 import type { Core } from './core.js';
 import type { Hold } from './hold.js';
 import { keyOf } from './kept.js';
@@ -116,6 +126,17 @@ export class Outbox {
     this.push({ member, buffer: message, start: 0, end, count: 0, ...PLAIN });
     // a peer that takes nothing and is told ever more is no peer
     if (this.told > this.core.outboxBytes) this.disconnect();
+  }
+
+  /** As `tell`, of a message that takes no memory of its own unless it has to wait. */
+  tellWritten(member: Member, header: Header, written: payload.Written): void {
+    if (this.waiting) {
+      this.tell(member, singleMessage(header, written.bytes.subarray(0, written.length)));
+      return;
+    }
+    if (this.doomed || this.session.state !== 'open') return;
+    if (member.missed !== undefined) member.tellMissed();
+    this.session.sendWritten(header, written);
   }
 
   private queue(member: Member, buffer: Uint8Array, start: number, end: number, count: number): void {

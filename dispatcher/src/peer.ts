@@ -1,4 +1,4 @@
-import { type ErrorCode, payload, type Session, Type } from '@trunkline/proto';
+import { type ErrorCode, IdMap, payload, type Session, Type } from '@trunkline/proto';
 import type { Consumer } from './consumer.js';
 import type { Core } from './core.js';
 import type { Hold } from './hold.js';
@@ -18,7 +18,7 @@ export interface Refusal {
 export class Peer {
   readonly outbox: Outbox;
   /** By the request ids that the session chose. */
-  readonly requests = new Map<number, Member>();
+  readonly requests = new IdMap<Member>();
   /** Of queues, by the request ids that the session chose. */
   readonly consumers = new Map<number, Consumer>();
   /** Set once it OFFERed a code, or was dialled at a static address. */

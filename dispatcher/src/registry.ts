@@ -25,6 +25,8 @@ export class Registry {
   onGone: (stream: Stream) => void = () => {};
   private table: ForwardingTable;
   private readonly services = new Map<string, Service>();
+  /** The same by the entries of the table, for every request. */
+  private byDefinition = new Map<ServiceDefinition, Service>();
   private readonly streams = new Map<number, Map<string, Stream>>();
 
   constructor(
@@ -36,6 +38,11 @@ export class Registry {
   ) {
     this.table = new ForwardingTable(definitions);
     for (const definition of definitions) this.services.set(nameOf(definition), this.create(definition));
+    this.indexServices(definitions);
+  }
+
+  private indexServices(definitions: readonly ServiceDefinition[]): void {
+    this.byDefinition = new Map(definitions.map((definition) => [definition, this.services.get(nameOf(definition))!]));
   }
 
   private create(definition: ServiceDefinition): Service {
@@ -44,7 +51,7 @@ export class Registry {
 
   service(code: number): Service | undefined {
     const definition = this.table.find(code);
-    return definition && this.services.get(nameOf(definition));
+    return definition && this.byDefinition.get(definition);
   }
 
   allServices(): IterableIterator<Service> {
@@ -154,6 +161,7 @@ export class Registry {
       if (service === undefined) this.services.set(name, this.create(definition));
       else if (service.update(definition, handlers, this.provider)) rehandled.add(service);
     }
+    this.indexServices(definitions);
     let ended = 0;
     let moved = 0;
     for (const stream of [...this.allStreams()]) {

@@ -10,7 +10,6 @@ import type { Stream } from './stream.js';
 export function sendSnapshot(stream: Stream, member: Member, request: number, start: payload.Start): void {
   const { lane } = member;
   const { code, generation, sequence, epoch, kept } = stream;
-  const header = { code, line: lane.line, generation, sequence };
   const wanted = kept !== undefined && start.from !== payload.StartFrom.LIVE && firstEnough(member);
   // without an epoch the reader means the present history, whichever that is
   const known = start.epoch.length === 0 || sameBytes(start.epoch, epoch);
@@ -22,8 +21,10 @@ export function sendSnapshot(stream: Stream, member: Member, request: number, st
 
   if (member.joined < 0) member.joined = lane.holdsBack ? sequence : 0;
   const status = stream.status === 'stale' ? 'stale' : 'live';
-  const accepted = payload.accepted.encode({ request, epoch, snapshot: wanted, resumed, status });
-  member.tell(singleMessage({ type: Type.ACCEPTED, ...header }, accepted));
+  const accepted = payload.writeAccepted({ request, epoch, snapshot: wanted, resumed, status });
+  member.tellWritten({ type: Type.ACCEPTED, code, line: lane.line, generation, sequence }, accepted);
+  if (!wanted && (!resuming || resumed)) return;
+  const header = { code, line: lane.line, generation, sequence };
   if (resuming && !resumed) {
     const gap = payload.gap.encode({ count: missing - after, first: after + 1, last: missing, reason: 'history' });
     member.tell(singleMessage({ type: Type.GAP, ...header }, gap));

@@ -1,11 +1,14 @@
 import { readU32 } from '@trunkline/proto';
 import { FilterIndex } from './filters/index.js';
 import { BROADCAST, type LaneOptions, laneKey, SpecialLane } from './lane.js';
-import { readInput } from './message-input.js';
+import { MessageInput } from './message-input.js';
 import type { Stream } from './stream.js';
 
 /** Copies for many lanes stand back to back in buffers of this size, so that a session gets them as one range. */
 const CHUNK_BYTES = 64 * 1024;
+
+/** The message that is being matched: nothing else runs meanwhile. */
+const input = new MessageInput();
 
 /** The lanes of a stream that are not its plain one. */
 export class SpecialLanes {
@@ -15,11 +18,18 @@ export class SpecialLanes {
   /** Of the current run: the lanes with messages in it, and the bytes of all of them. */
   private readonly touched: SpecialLane[] = [];
   private hitBytes = 0;
-  private buffer: Uint8Array = NOTHING;
+  /** Of the current run: no lane has two messages, and no message two lanes. */
+  private single = true;
   private at = 0;
+  private length = 0;
+  private lastHit = -1;
   private readonly visit = (lane: SpecialLane): void => {
-    this.hitBytes += readU32(this.buffer, this.at);
-    if (lane.hit(this.buffer, this.at)) this.touched.push(lane);
+    const { at, length } = this;
+    this.hitBytes += length;
+    if (at === this.lastHit) this.single = false;
+    this.lastHit = at;
+    if (lane.hit(at, length)) this.touched.push(lane);
+    else this.single = false;
   };
 
   constructor(private readonly stream: Stream) {}
@@ -94,18 +104,45 @@ export class SpecialLanes {
   }
 
   private filter(index: FilterIndex<SpecialLane>, buffer: Uint8Array, start: number, end: number): void {
-    this.buffer = buffer;
-    for (let at = start; at < end; at += readU32(buffer, at)) {
-      const input = readInput(buffer, at);
+    this.single = true;
+    this.lastHit = -1;
+    for (let at = start; at < end; at += this.length) {
       this.at = at;
-      if (input === undefined) this.stream.core.counters.filterErrors++;
-      else index.match(input, this.visit);
+      this.length = readU32(buffer, at);
+      const readable = input.begin(buffer, at);
+      if (readable) index.match(input, this.visit);
+      else this.stream.core.counters.filterErrors++;
     }
-    this.buffer = NOTHING;
+    input.finish();
     const touched = this.touched.splice(0);
     const bytes = this.hitBytes;
     this.hitBytes = 0;
-    deliverAll(touched, buffer, bytes);
+    if (this.single) deliverEach(touched, buffer, bytes);
+    else deliverAll(touched, buffer, bytes);
+  }
+}
+
+/** One message for each lane, in the order of the run: neighbours are copied together. */
+function deliverEach(touched: readonly SpecialLane[], buffer: Uint8Array, bytes: number): void {
+  let left = bytes;
+  let target: Uint8Array = NOTHING;
+  let at = 0;
+  for (let index = 0; index < touched.length; ) {
+    const start = touched[index]!.firstHit;
+    let end = start + touched[index]!.hitBytes;
+    let next = index + 1;
+    for (; next < touched.length; next++) {
+      const { firstHit, hitBytes } = touched[next]!;
+      if (firstHit !== end || end + hitBytes - start > CHUNK_BYTES) break;
+      end += hitBytes;
+    }
+    if (at + end - start > target.length) {
+      target = new Uint8Array(Math.max(end - start, Math.min(left, CHUNK_BYTES)));
+      at = 0;
+    }
+    target.set(buffer.subarray(start, end), at);
+    left -= end - start;
+    for (; index < next; index++) at = touched[index]!.deliverHit(target, at);
   }
 }
 

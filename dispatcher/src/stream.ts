@@ -66,6 +66,7 @@ export class Stream implements TimerOwner {
     return this.service.core;
   }
 
+  /** Valid until another one is asked for. */
   get epoch(): Uint8Array {
     return this.core.epoch(this.birth);
   }
@@ -203,7 +204,8 @@ export class Stream implements TimerOwner {
   }
 
   private answerPending(): void {
-    for (const lane of this.allLanes()) for (const member of [...lane.members]) member.answerPending();
+    this.plain?.answerPending();
+    if (this.special !== undefined) for (const lane of this.special.all()) lane.answerPending();
   }
 
   upstreamStale(upstream: Upstream, reason: string): void {

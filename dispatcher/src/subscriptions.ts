@@ -1,4 +1,4 @@
-import { OFFSET, paramsKey, payload, readU32, type Session, TrunklineError } from '@trunkline/proto';
+import { OFFSET, payload, readU32, type Session, TrunklineError } from '@trunkline/proto';
 import type { Core } from './core.js';
 import type { Filter } from './filters/index.js';
 import { BROADCAST, type Lane, type LaneOptions, PLAIN } from './lane.js';
@@ -28,7 +28,7 @@ export class Subscriptions {
 
   /** Every request is answered exactly once: ACCEPTED, now or when the provider accepts, or REFUSED (rule 2). */
   request(peer: Peer, session: Session, batch: Uint8Array, at: number): void {
-    const fields = session.decode(payload.request, batch, at);
+    const fields = session.decode(payload.keyedRequest, batch, at);
     if (fields === undefined) return;
     this.core.counters.requests++;
     const code = readU32(batch, at + OFFSET.code);
@@ -46,7 +46,7 @@ export class Subscriptions {
     if (fields !== undefined) peer.cancel(fields.request);
   }
 
-  private subscribe(peer: Peer, code: number, fields: payload.Request): void {
+  private subscribe(peer: Peer, code: number, fields: payload.KeyedRequest): void {
     const { request, start } = fields;
     if (request === 0) throw new TrunklineError('REQUEST_INVALID', 'a request id must not be 0');
     if (start.epoch.length > MAX_EPOCH) throw new TrunklineError('REQUEST_INVALID', 'no epoch is that long');
@@ -65,22 +65,19 @@ export class Subscriptions {
   }
 
   /** The same request again: its answer is still to come, or was lost with nothing else of the session. */
-  private repeat(member: Member, code: number, { request, params }: payload.Request): void {
+  private repeat(member: Member, code: number, { request, key }: payload.KeyedRequest): void {
     const { stream } = member.lane;
-    if (stream.code !== code || stream.params !== paramsKey(params)) {
+    if (stream.code !== code || stream.params !== key) {
       throw new TrunklineError('REQUEST_INVALID', `request id ${request} is in use`);
     }
     if (member.isPending(request)) return;
     stream.answer(member, request, { from: payload.StartFrom.LIVE, sequence: 0, epoch: new Uint8Array(0) });
   }
 
-  private checkLimits(peer: Peer, service: Service, fields: payload.Request): Overflow {
+  private checkLimits(peer: Peer, service: Service, fields: payload.KeyedRequest): Overflow {
     const { limits, overflow, name } = service.definition;
-    if (fields.params.length > limits.maxParams) {
-      throw new TrunklineError(
-        'LIMIT_EXCEEDED',
-        `params have ${fields.params.length} bytes, at most ${limits.maxParams}`,
-      );
+    if (fields.key.length > limits.maxParams) {
+      throw new TrunklineError('LIMIT_EXCEEDED', `params have ${fields.key.length} bytes, at most ${limits.maxParams}`);
     }
     if (service.subscribers >= limits.maxSubscribers) {
       throw new TrunklineError('LIMIT_EXCEEDED', `service ${name} has ${limits.maxSubscribers} subscribers`, {
@@ -126,11 +123,11 @@ export class Subscriptions {
     peer: Peer,
     service: Service,
     code: number,
-    fields: payload.Request,
+    fields: payload.KeyedRequest,
     options: LaneOptions,
     overflow: Overflow,
   ): void {
-    const stream = this.stream(service, code, paramsKey(fields.params), options);
+    const stream = this.stream(service, code, fields.key, options);
     const other = stream.findLane(options)?.find(peer);
     // one session, one lane, two overflow policies: a session is sent a response once per lane, so it needs a second one
     const clash = other !== undefined && other.overflow !== overflow;

@@ -112,9 +112,9 @@ export class Upstream extends Timer {
   private send(type: number): void {
     if (this.core.stopping) return;
     const { stream, generation } = this;
-    this.provider.session?.send(
+    this.provider.session?.sendWritten(
       { type, code: stream.code, line: stream.line, generation },
-      payload.encodeUpstream(stream.params),
+      payload.writeUpstream(stream.params),
     );
   }
 

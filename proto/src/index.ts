@@ -4,6 +4,7 @@ export * from './errors.js';
 export * from './fault.js';
 export * from './flusher.js';
 export * from './header.js';
+export * from './id-map.js';
 export * from './message.js';
 export * from './meta.js';
 export * from './meta-scan.js';

@@ -1,3 +1,4 @@
+import { copyBytes } from './copy-bytes.js';
 import { TrunklineError } from './errors.js';
 import {
   bodyStart,
@@ -22,8 +23,6 @@ const jsonText = new TextDecoder('utf-8', { fatal: true });
 
 /** Strings whose UTF-8 surely fits are encoded here, so that a message allocates nothing of its own. */
 const SCRATCH_BYTES = 65536;
-/** Up to here a loop beats the call into the runtime. */
-const SHORT = 16;
 
 /**
  * Encodes meta and body of one message after the other. A body is nothing (undefined), bytes (as they are), a string
@@ -56,8 +55,8 @@ export class MessageEncoder {
 
   /** Writes meta and body at `at`. Bytes given as a body are read only now. */
   write(target: Uint8Array, at: number): void {
-    if (this.metaLength > 0) copy(this.meta, this.metaLength, target, at);
-    copy(this.body ?? this.scratch, this.bodyLength, target, at + this.metaLength);
+    if (this.metaLength > 0) copyBytes(this.meta, this.metaLength, target, at);
+    copyBytes(this.body ?? this.scratch, this.bodyLength, target, at + this.metaLength);
     this.body = NOTHING;
   }
 
@@ -86,11 +85,6 @@ export class MessageEncoder {
     this.meta = bytes;
     this.metaLength = length < 0 ? bytes.length : length;
   }
-}
-
-function copy(from: Uint8Array, length: number, target: Uint8Array, at: number): void {
-  if (length > SHORT) target.set(from.length === length ? from : from.subarray(0, length), at);
-  else for (let index = 0; index < length; index++) target[at + index] = from[index]!;
 }
 
 function asBytes(body: unknown): Uint8Array | undefined {

@@ -1,4 +1,4 @@
-import { paramsKey } from './params.js';
+import { keyOf } from './params.js';
 
 /*
  * Meta: tag 0a, key 12, attrs 1a, content type 22; each is a length and as many bytes.
@@ -64,7 +64,7 @@ export class MetaScan {
   }
 
   private text(start: number, end: number): string {
-    return start === end ? '' : paramsKey(this.bytes.subarray(start, end));
+    return start === end ? '' : keyOf(this.bytes, start, end);
   }
 }
 

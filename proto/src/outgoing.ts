@@ -1,3 +1,4 @@
+import { copyBytes } from './copy-bytes.js';
 import { HEADER_BYTES, type Header, writeHeader } from './header.js';
 
 /** Ranges are joined up to this size; a single larger one goes out whole, without a copy. */
@@ -63,11 +64,12 @@ export class Outgoing {
     return this.slab;
   }
 
-  message(header: Header, payload?: Uint8Array): void {
-    const length = HEADER_BYTES + (payload?.length ?? 0);
+  /** @param size of the payload: what stands behind it in its buffer is not sent */
+  message(header: Header, payload = NOTHING, size = payload.length): void {
+    const length = HEADER_BYTES + size;
     const at = this.reserve(length);
     writeHeader(this.slab, at, length, header);
-    if (payload !== undefined) this.slab.set(payload, at + HEADER_BYTES);
+    copyBytes(payload, size, this.slab, at + HEADER_BYTES);
   }
 
   /** Hands everything over in batches and returns how many there were. */

@@ -20,8 +20,24 @@ const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 export function encodeParams(value: unknown): Uint8Array {
   if (value === undefined) return new Uint8Array(0);
   if (value instanceof Uint8Array) return new Uint8Array(value);
+  return encodeText(paramsText(value));
+}
+
+/** As `encodeParams`, but text that is ASCII stays text: it takes a tenth of the memory that a small array of bytes does. */
+export function packParams(value: unknown): Uint8Array | string {
+  if (value === undefined || value instanceof Uint8Array) return encodeParams(value);
+  const text = paramsText(value);
+  return isAscii(text) ? text : utf8.encode(text);
+}
+
+function isAscii(text: string): boolean {
+  for (let at = 0; at < text.length; at++) if (text.charCodeAt(at) > 127) return false;
+  return true;
+}
+
+function paramsText(value: unknown): string {
   try {
-    return encodeText(flatObject(value) ?? canonical(value, '', 0));
+    return flatObject(value) ?? canonical(value, '', 0);
   } catch (error) {
     if (error instanceof TrunklineError) throw error;
     throw new TrunklineError('PARAMS_INVALID', `params cannot be read: ${String(error)}`, { cause: error });
@@ -249,6 +265,18 @@ export function paramsKey(bytes: Uint8Array): string {
   let key = '';
   for (let at = 0; at < bytes.length; at += CHUNK) key += paramsKey(bytes.subarray(at, at + CHUNK));
   return key;
+}
+
+const SHORT_KEY = 64;
+/** By length: arrays, unlike views, become arguments without an object for each call. */
+const units: number[][] = Array.from({ length: SHORT_KEY + 1 }, (_, length) => new Array<number>(length).fill(0));
+
+/** As `paramsKey` of the bytes from `start` to `end`, without a view of them where they are few. */
+export function keyOf(bytes: Uint8Array, start: number, end: number): string {
+  const list = units[end - start];
+  if (list === undefined) return paramsKey(bytes.subarray(start, end));
+  for (let index = 0; index < list.length; index++) list[index] = bytes[start + index]!;
+  return String.fromCharCode.apply(null, list);
 }
 
 /** The bytes that `paramsKey` made the key of. @throws TrunklineError PARAMS_INVALID for any other text */

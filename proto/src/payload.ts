@@ -1,15 +1,18 @@
 import { TrunklineError } from './errors.js';
 import { trunkline } from './generated/schema.js';
 import { bodyStart, readU32 } from './header.js';
-import { keyBytes } from './params.js';
+import { keyBytes, paramsKey } from './params.js';
 import { FieldReader, FieldWriter } from './wire-fields.js';
 
-/** Encodes and decodes one kind of payload; absent fields read as the defaults of proto3. */
-export interface Codec<T> {
-  encode(value: Partial<T>): Uint8Array;
+/** Decodes one kind of payload; absent fields read as the defaults of proto3. */
+export interface Readable<T> {
   decode(bytes: Uint8Array): T;
   /** The same from a part of a batch, where it is one of the usual ones; otherwise undefined. */
   read?(batch: Uint8Array, start: number, end: number): T | undefined;
+}
+
+export interface Codec<T> extends Readable<T> {
+  encode(value: Partial<T>): Uint8Array;
 }
 
 interface Generated {
@@ -109,6 +112,25 @@ const KEPT: Start = Object.freeze({ from: StartFrom.KEPT, sequence: 0, epoch: no
 const reader = new FieldReader();
 const writer = new FieldWriter();
 
+/** A payload of `length` bytes, valid until the next one is written: what comes by the hundred thousand takes no memory. */
+export interface Written {
+  bytes: Uint8Array;
+  length: number;
+}
+const written: Written = { bytes: none, length: 0 };
+
+function inScratch(): Written {
+  written.bytes = writer.scratch;
+  written.length = writer.length;
+  return written;
+}
+
+function whole(bytes: Uint8Array): Written {
+  written.bytes = bytes;
+  written.length = bytes.length;
+  return written;
+}
+
 /** Runs `read` over the fields; undefined where one of them is not as usual. */
 function quickly<T>(batch: Uint8Array, start: number, end: number, read: () => T | undefined): T | undefined {
   reader.begin(batch, start, end);
@@ -131,7 +153,7 @@ function readStart(): Start | undefined {
   return start;
 }
 
-function readRequest(): Request | undefined {
+function readRequest(): Request {
   const fields: Request = {
     request: 0,
     params: none,
@@ -145,30 +167,81 @@ function readRequest(): Request | undefined {
   };
   while (reader.more) {
     const tag = reader.tag();
-    if (tag === 0x08) fields.request = reader.u32();
-    else if (tag === 0x12) fields.params = reader.view();
-    else if (tag === 0x1a) fields.filter = reader.text();
-    else if (tag === 0x22) fields.returnHandler = reader.text();
-    else if (tag === 0x2a) fields.group = reader.text();
-    else if (tag === 0x30) fields.rate = reader.u32();
-    else if (tag === 0x3a) fields.overflow = reader.text();
-    else if (tag === 0x42 && fields.start === KEPT) fields.start = readStart() ?? KEPT;
-    else if (tag === 0x48) fields.window = reader.u32();
-    else reader.odd = true;
+    if (tag === 0x12) fields.params = reader.view();
+    else readField(fields, tag);
   }
   return fields;
+}
+
+function readKeyedRequest(): KeyedRequest {
+  const fields: KeyedRequest = {
+    request: 0,
+    params: none,
+    filter: '',
+    returnHandler: '',
+    group: '',
+    rate: 0,
+    overflow: '',
+    start: KEPT,
+    window: 0,
+    key: '',
+  };
+  while (reader.more) {
+    const tag = reader.tag();
+    if (tag === 0x12) fields.key = reader.key();
+    else readField(fields, tag);
+  }
+  return fields;
+}
+
+/** Any field but the params. */
+function readField(fields: Request, tag: number): void {
+  if (tag === 0x08) fields.request = reader.u32();
+  else if (tag === 0x1a) fields.filter = reader.text();
+  else if (tag === 0x22) fields.returnHandler = reader.text();
+  else if (tag === 0x2a) fields.group = reader.text();
+  else if (tag === 0x30) fields.rate = reader.u32();
+  else if (tag === 0x3a) fields.overflow = reader.text();
+  else if (tag === 0x42 && fields.start === KEPT) fields.start = readStart() ?? KEPT;
+  else if (tag === 0x48) fields.window = reader.u32();
+  else reader.odd = true;
+}
+
+/** What a subscription asks for; params that are ASCII may be text. */
+export interface Asked {
+  readonly params: Uint8Array | string;
+  readonly filter: string;
+  readonly returnHandler: string;
+  readonly group: string;
+  readonly rate: number;
+  readonly overflow: string;
+}
+
+/** As `request.encode`. */
+export function writeRequest(request: number, asked: Asked, start: Start): Written {
+  fillRequest(request, asked, start);
+  if (!writer.odd) return inScratch();
+  const { params } = asked;
+  const bytes = typeof params === 'string' ? keyBytes(params) : params;
+  return whole(requestFields.encode({ ...asked, request, params: bytes, start }));
+}
+
+function fillRequest(request: number, asked: Asked, start: Start | undefined): void {
+  const { params, filter, returnHandler, group, rate, overflow } = asked;
+  writer.begin().number(0x08, request);
+  if (typeof params === 'string') writer.text(0x12, params);
+  else writer.block(0x12, params);
+  writer.text(0x1a, filter).text(0x22, returnHandler).text(0x2a, group).number(0x30, rate).text(0x3a, overflow);
+  if (start === undefined) return;
+  const from = writer.open(0x42);
+  writer.number(0x08, start.from).number(0x10, start.sequence).block(0x1a, start.epoch).close(from);
 }
 
 export const request: Codec<Request> = {
   encode(value) {
     const { request = 0, params = none, filter = '', returnHandler = '', group = '', rate = 0 } = value;
     const { overflow = '', start, window = 0 } = value;
-    writer.begin().number(0x08, request).block(0x12, params).text(0x1a, filter).text(0x22, returnHandler);
-    writer.text(0x2a, group).number(0x30, rate).text(0x3a, overflow);
-    if (start !== undefined) {
-      const from = writer.open(0x42);
-      writer.number(0x08, start.from).number(0x10, start.sequence).block(0x1a, start.epoch).close(from);
-    }
+    fillRequest(request, { params, filter, returnHandler, group, rate, overflow }, start);
     writer.number(0x48, window);
     return writer.odd ? requestFields.encode(value) : writer.done();
   },
@@ -180,6 +253,20 @@ export const request: Codec<Request> = {
     return { ...fields, start: read };
   },
   read: (batch, start, end) => quickly(batch, start, end, readRequest),
+};
+
+/** A request with its params as a key (`paramsKey`) as well: `params` is empty where the key was read at once. */
+export interface KeyedRequest extends Request {
+  key: string;
+}
+
+/** A REQUEST for a stream. */
+export const keyedRequest: Readable<KeyedRequest> = {
+  decode(bytes) {
+    const fields = request.decode(bytes);
+    return { ...fields, key: paramsKey(fields.params) };
+  },
+  read: (batch, start, end) => quickly(batch, start, end, readKeyedRequest),
 };
 
 const upstreamFields = codec(trunkline.Upstream as never, { params: none });
@@ -197,9 +284,24 @@ export const upstream: Codec<{ params: Uint8Array }> = {
 };
 
 /** As `upstream.encode` of the bytes that the key stands for (`paramsKey`). */
-export function encodeUpstream(key: string): Uint8Array {
+export function writeUpstream(key: string): Written {
   writer.begin().text(0x0a, key, true);
-  return writer.odd ? upstreamFields.encode({ params: keyBytes(key) }) : writer.done();
+  return writer.odd ? whole(upstreamFields.encode({ params: keyBytes(key) })) : inScratch();
+}
+
+/** The params of an `upstream`, as a key (`paramsKey`). */
+export const upstreamKey: Readable<{ key: string }> = {
+  decode: (bytes) => ({ key: paramsKey(upstreamFields.decode(bytes).params) }),
+  read: (batch, start, end) => quickly(batch, start, end, readUpstreamKey),
+};
+
+function readUpstreamKey(): { key: string } {
+  const fields = { key: '' };
+  while (reader.more) {
+    if (reader.tag() === 0x0a) fields.key = reader.key();
+    else reader.odd = true;
+  }
+  return fields;
 }
 
 const cancelFields = codec(trunkline.Cancel as never, { request: 0 });
@@ -243,11 +345,26 @@ function readAccepted(): Accepted {
   return fields;
 }
 
+function fillAccepted({
+  request = 0,
+  epoch = none,
+  snapshot = false,
+  resumed = false,
+  status = '',
+}: Partial<Accepted>) {
+  writer.begin().number(0x08, request).block(0x12, epoch).flag(0x18, snapshot).flag(0x20, resumed);
+  writer.text(0x2a, status);
+}
+
+/** As `accepted.encode`. */
+export function writeAccepted(value: Accepted): Written {
+  fillAccepted(value);
+  return writer.odd ? whole(acceptedFields.encode(value)) : inScratch();
+}
+
 export const accepted: Codec<Accepted> = {
   encode(value) {
-    const { request = 0, epoch = none, snapshot = false, resumed = false, status = '' } = value;
-    writer.begin().number(0x08, request).block(0x12, epoch).flag(0x18, snapshot).flag(0x20, resumed);
-    writer.text(0x2a, status);
+    fillAccepted(value);
     return writer.odd ? acceptedFields.encode(value) : writer.done();
   },
   decode: acceptedFields.decode,
@@ -308,7 +425,7 @@ export type Settled = ReturnType<typeof settled.decode>;
  * The payload of the message at `at`.
  * @throws TrunklineError BATCH_INVALID: the payload is not what its type says; concerns this message only
  */
-export function readPayload<T>(kind: Codec<T>, batch: Uint8Array, at: number): T {
+export function readPayload<T>(kind: Readable<T>, batch: Uint8Array, at: number): T {
   const start = bodyStart(batch, at);
   const end = at + readU32(batch, at);
   try {

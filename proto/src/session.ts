@@ -246,7 +246,7 @@ export class Session implements Flushable, TimerOwner {
   }
 
   /** Decodes a payload; a bad one is counted and concerns this message only. */
-  decode<T>(kind: payload.Codec<T>, batch: Uint8Array, at: number): T | undefined {
+  decode<T>(kind: payload.Readable<T>, batch: Uint8Array, at: number): T | undefined {
     try {
       return payload.readPayload(kind, batch, at);
     } catch {
@@ -265,6 +265,14 @@ export class Session implements Flushable, TimerOwner {
   send(header: Header, bytes?: Uint8Array): void {
     if (this.state !== 'open') return;
     this.outgoing.message(header, bytes);
+    this.messagesOut++;
+    this.touch();
+  }
+
+  /** As `send`. */
+  sendWritten(header: Header, { bytes, length }: payload.Written): void {
+    if (this.state !== 'open') return;
+    this.outgoing.message(header, bytes, length);
     this.messagesOut++;
     this.touch();
   }

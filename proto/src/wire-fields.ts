@@ -1,4 +1,4 @@
-import { paramsKey } from './params.js';
+import { keyOf, paramsKey } from './params.js';
 
 const SCRATCH_BYTES = 1024;
 /** Lengths up to here take one byte. */
@@ -67,6 +67,13 @@ export class FieldReader {
     return this.bytes.subarray(this.at - length, this.at);
   }
 
+  /** Bytes as `paramsKey` makes text of them. */
+  key(): string {
+    const length = this.length();
+    this.at += length;
+    return keyOf(this.bytes, this.at - length, this.at);
+  }
+
   /** ASCII; any other text is odd. */
   text(): string {
     const bytes = this.view();
@@ -103,6 +110,15 @@ export class FieldWriter {
   /** What was written, in a buffer of its own. */
   done(): Uint8Array {
     return this.bytes.slice(0, this.at);
+  }
+
+  /** Where it was written, up to `length`; until the next `begin`. */
+  get scratch(): Uint8Array {
+    return this.bytes;
+  }
+
+  get length(): number {
+    return this.at;
   }
 
   /** Zero is left out. */

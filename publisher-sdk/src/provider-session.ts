@@ -2,7 +2,7 @@ import {
   DataMessage,
   FIRST_APPLICATION_TYPE,
   HEADER_BYTES,
-  type Header,
+  IdMap,
   knownCode,
   MessageEncoder,
   type Meta,
@@ -32,6 +32,13 @@ export interface ProviderSide {
   application(message: DataMessage, reply: Reply): Promise<unknown> | undefined;
 }
 
+/** What a message is about, for its header. */
+interface Addressed {
+  readonly code: number;
+  readonly line: number;
+  readonly generation: number;
+}
+
 /** Lines whose end is remembered, so that a REQUEST which crossed with the end does not start them again (F2). */
 const REMEMBERED = 1024;
 /** Entries of one OFFER. */
@@ -41,8 +48,10 @@ const encoder = new MessageEncoder();
 
 /** @internal The provider in one session: what the dispatcher at its other end has asked for. */
 export class ProviderSession {
-  readonly subscriptions = new Map<number, ProviderSubscription>();
+  readonly subscriptions = new IdMap<ProviderSubscription>();
   readonly waiting = new Set<ProviderSubscription>();
+  /** Written anew for each data message: the hot path makes no object. */
+  private readonly header = { type: 0, flags: 0, code: 0, line: 0, generation: 0, metaLength: 0 };
   /** Line and generation. */
   private readonly ended = new Map<number, number>();
 
@@ -86,8 +95,8 @@ export class ProviderSession {
   }
 
   /** Writes a data message where the session sends it from; false when there is no room. */
-  write(header: Header & { flags: number; metaLength: number }, body: unknown, meta: Partial<Meta>): boolean {
-    const { session } = this;
+  write(type: number, about: Addressed, flags: number, body: unknown, meta: Partial<Meta>): boolean {
+    const { session, header } = this;
     if (session.credit <= 0) {
       // takes nothing, but makes the session tell when there is credit again
       session.reserveData(0);
@@ -97,7 +106,12 @@ export class ProviderSession {
     this.fit(length);
     const at = session.reserveData(length);
     if (at < 0) return false;
-    header.flags |= encoder.flags;
+    // not before: what encodes the body may be the application's code, which may send something itself
+    header.type = type;
+    header.flags = flags | encoder.flags;
+    header.code = about.code;
+    header.line = about.line;
+    header.generation = about.generation;
     header.metaLength = encoder.metaLength;
     const { target } = session;
     writeHeader(target, at, length, header);
@@ -152,7 +166,7 @@ export class ProviderSession {
       return;
     }
     if (generation <= (this.ended.get(line) ?? -1)) return;
-    const request = this.session.decode(payload.upstream, batch, at);
+    const request = this.session.decode(payload.upstreamKey, batch, at);
     if (request === undefined) return;
     const code = readU32(batch, at + OFFSET.code);
     before?.finish(new TrunklineError('ABORTED', 'the dispatcher asked anew'));
@@ -161,8 +175,7 @@ export class ProviderSession {
       this.notProvided({ code, line, generation });
       return;
     }
-    const params = request.params.slice();
-    const subscription = new ProviderSubscription(this, registration, code, line, generation, params);
+    const subscription = new ProviderSubscription(this, registration, code, line, generation, request.key);
     this.subscriptions.set(line, subscription);
     this.side.counted(code, 1);
     subscription.start();
@@ -189,8 +202,9 @@ export class ProviderSession {
     if (batch[start + OFFSET.type]! < FIRST_APPLICATION_TYPE || !this.side.listening) return false;
     for (let at = start; at < end; at += readU32(batch, at)) {
       const message = new DataMessage(batch, at);
-      const { type, code, line, length } = message;
-      const reply: Reply = (body, meta) => this.write({ type, code, line, flags: 0, metaLength: 0 }, body, meta ?? {});
+      const { type, length } = message;
+      const about = { code: message.code, line: message.line, generation: 0 };
+      const reply: Reply = (body, meta) => this.write(type, about, 0, body, meta ?? {});
       const pending = this.side.application(message, reply);
       if (pending === undefined) this.session.consume(length);
       else pending.then(() => this.session.consume(length));
@@ -232,7 +246,7 @@ export class ProviderSession {
     }
   }
 
-  private notProvided({ code, line, generation }: { code: number; line: number; generation: number }): void {
+  private notProvided({ code, line, generation }: Addressed): void {
     const bytes = payload.refused.encode({ code: 'NOT_PROVIDED', message: `no handler for ${code}`, retryable: true });
     this.session.send({ type: Type.REFUSED, code, line, generation }, bytes);
   }

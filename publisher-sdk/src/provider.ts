@@ -208,9 +208,10 @@ export class Provider implements AsyncDisposable {
     if (!Number.isInteger(code) || code < 0 || code > 0xffffffff) {
       throw new TrunklineError('OPTION_INVALID', `${code} is no service code`);
     }
+    const about = { code, line: 0, generation: 0 };
     let taken = this.sessions.size > 0;
     for (const session of this.sessions.values()) {
-      if (!session.write({ type, code, flags: 0, metaLength: 0 }, body, meta)) taken = false;
+      if (!session.write(type, about, 0, body, meta)) taken = false;
     }
     return taken;
   }

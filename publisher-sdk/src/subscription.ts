@@ -3,6 +3,7 @@ import {
   type ErrorCode,
   Flag,
   isThenable,
+  keyBytes,
   type Meta,
   payload,
   TrunklineError,
@@ -93,8 +94,6 @@ const NO_OPTIONS: RespondOptions = Object.freeze({});
 
 /** @internal The provider's side of one stream in one session. */
 export class ProviderSubscription implements Subscription {
-  /** Written anew for each response: the hot path makes no object. */
-  private readonly header = { type: Type.RESPONSE, flags: 0, code: 0, line: 0, generation: 0, metaLength: 0 };
   private state: State = 'starting';
   private reason: TrunklineError | undefined;
   private cleanup: (() => unknown) | undefined;
@@ -108,11 +107,12 @@ export class ProviderSubscription implements Subscription {
     readonly code: number,
     readonly line: number,
     readonly generation: number,
-    readonly paramsBytes: Uint8Array,
-  ) {
-    this.header.code = code;
-    this.header.line = line;
-    this.header.generation = generation;
+    /** One character a byte: most handlers look at the params once or never, and text takes a tenth of the memory. */
+    private readonly key: string,
+  ) {}
+
+  get paramsBytes(): Uint8Array {
+    return keyBytes(this.key);
   }
 
   get params(): unknown {
@@ -242,13 +242,13 @@ export class ProviderSubscription implements Subscription {
   respond(body?: unknown, options: RespondOptions = NO_OPTIONS): boolean {
     if (this.state === 'over') return false;
     const final = options.final === true;
-    this.header.flags = (final ? Flag.FINAL : 0) | (options.json === true ? Flag.JSON : 0);
     if (this.state === 'starting') {
       // a body that cannot be sent must still be able to refuse
       this.peer.check(body, options);
       this.accept();
     }
-    if (!this.peer.write(this.header, body, options)) return false;
+    const flags = (final ? Flag.FINAL : 0) | (options.json === true ? Flag.JSON : 0);
+    if (!this.peer.write(Type.RESPONSE, this, flags, body, options)) return false;
     if (final) {
       this.peer.remember(this);
       this.finish(new TrunklineError('COMPLETED'));
@@ -301,7 +301,7 @@ export class ProviderSubscription implements Subscription {
     if (this.state === 'over') return Promise.reject(this.reason);
     if (this.probing === undefined) {
       this.probing = deferred();
-      this.peer.send(Type.PROBE, this, payload.upstream.encode({ params: this.paramsBytes }));
+      this.peer.send(Type.PROBE, this, payload.upstream.encode({ params: keyBytes(this.key) }));
     }
     return this.probing.promise;
   }

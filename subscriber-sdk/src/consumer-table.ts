@@ -118,6 +118,8 @@ export class ConsumerTable {
 
   /** Returns whether the message is the table's business. */
   control(session: Session, type: number, batch: Uint8Array, at: number): boolean {
+    // nothing is read twice for those who only subscribe
+    if (this.entries.size === 0 && type !== Type.SETTLED) return false;
     if (type === Type.ACCEPTED) return this.accepted(session, batch, at);
     if (type === Type.REFUSED) return this.refused(session, batch, at);
     const consumption = this.lines.get(readU32(batch, at + OFFSET.line));
@@ -171,6 +173,7 @@ export class ConsumerTable {
 
   /** Returns whether anybody here has the line. */
   data(batch: Uint8Array, start: number, end: number): boolean {
+    if (this.lines.size === 0) return false;
     const consumption = this.lines.get(readU32(batch, start + OFFSET.line));
     if (consumption === undefined) return false;
     for (let at = start; at < end; at += readU32(batch, at)) consumption.receive(batch, at);

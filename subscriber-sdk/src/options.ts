@@ -1,4 +1,4 @@
-import { encodeParams, payload, TrunklineError } from '@trunkline/proto';
+import { packParams, payload, TrunklineError } from '@trunkline/proto';
 
 /** Where the reading begins (rule 9); `epoch` and `sequence` of an earlier subscription go together. */
 export type StartOption = 'kept' | 'live' | { readonly after: number; readonly epoch?: Uint8Array };
@@ -98,14 +98,8 @@ export interface RequestOptions {
 }
 
 /** What goes on the wire for a subscription, but for its request id. */
-export interface RequestFields {
+export interface RequestFields extends payload.Asked {
   readonly code: number;
-  readonly params: Uint8Array;
-  readonly filter: string;
-  readonly returnHandler: string;
-  readonly group: string;
-  readonly rate: number;
-  readonly overflow: string;
   readonly start: payload.Start;
 }
 
@@ -154,7 +148,7 @@ export function requestFields(code: number, options: SubscribeOptions): RequestF
   const filter = text('filter', options.filter);
   return {
     code,
-    params: encodeParams(options.params),
+    params: packParams(options.params),
     filter: filter.trim() === '' ? '' : filter,
     returnHandler: text('return', options.return),
     group: text('group', options.group),

@@ -1,22 +1,23 @@
 import {
   Flag,
   HEADER_BYTES,
+  IdMap,
+  keyBytes,
   knownCode,
   type Log,
   OFFSET,
+  paramsKey,
   payload,
   readU32,
   readU53,
   type Session,
-  sameBytes,
   TrunklineError,
   Type,
 } from '@trunkline/proto';
 import { Message, settle } from './message.js';
 import { aborted, type RequestFields } from './options.js';
-import type { AcceptedEvent, GapEvent, SubscriptionInput, SubscriptionOwner } from './subscription.js';
+import type { GapEvent, SubscriptionInput, SubscriptionOwner } from './subscription.js';
 
-const NOTHING = new Uint8Array(0);
 const HISTORY_LOST: GapEvent = Object.freeze({ count: 0, first: 0, last: 0, reason: 'history lost' });
 
 /** A lane as this session knows it. Equal subscriptions of one session may share it. */
@@ -24,6 +25,8 @@ interface Line {
   readonly id: number;
   /** Replaced when one leaves, appended to when one joins, so that a walk over it goes on undisturbed. */
   entries: Entry[];
+  /** The entry, as long as there is one: nearly always. */
+  only: Entry | undefined;
   /** Whose snapshot is under way; an ACCEPTED is directly followed by its snapshot. */
   joining: Entry | undefined;
 }
@@ -32,8 +35,8 @@ interface Line {
 export class Entry implements SubscriptionOwner {
   line: Line | undefined;
   over = false;
-  /** The history that `resume` belongs to. */
-  epoch: Uint8Array = NOTHING;
+  /** The history that `resume` belongs to, one character a byte. */
+  epoch = '';
   /** Everything up to here was received; 0: nothing. */
   resume = 0;
   /** The last REQUEST asked for what came after `resume`, so its snapshot comes in the order of sequences. */
@@ -84,7 +87,7 @@ export class Entry implements SubscriptionOwner {
     const { start } = this.fields;
     const again = this.resume > 0 && start.from !== payload.StartFrom.LIVE;
     this.resuming = again || start.from === payload.StartFrom.AFTER;
-    return again ? { from: payload.StartFrom.AFTER, sequence: this.resume, epoch: this.epoch } : start;
+    return again ? { from: payload.StartFrom.AFTER, sequence: this.resume, epoch: keyBytes(this.epoch) } : start;
   }
 
   tellGap(): void {
@@ -96,10 +99,11 @@ export class Entry implements SubscriptionOwner {
 
 /** The subscriptions of a client and the lines of its session: brings what the dispatcher says to the right ones. */
 export class SubscriptionTable {
-  private readonly entries = new Map<number, Entry>();
-  private readonly lines = new Map<number, Line>();
+  private readonly entries = new IdMap<Entry>();
+  private readonly lines = new IdMap<Line>();
   private session: Session | undefined;
   private lastRequest = 0;
+  private roundAgain = false;
   /** Request ids of others in the session. */
   private readonly taken = new Set<number>();
 
@@ -119,6 +123,9 @@ export class SubscriptionTable {
   }
 
   private freeRequest(): number {
+    // in the first round none was used before
+    if (!this.roundAgain && this.lastRequest < 0xffffffff) return ++this.lastRequest;
+    this.roundAgain = true;
     do this.lastRequest = (this.lastRequest % 0xffffffff) + 1;
     while (this.entries.has(this.lastRequest) || this.taken.has(this.lastRequest));
     return this.lastRequest;
@@ -143,11 +150,9 @@ export class SubscriptionTable {
   send(entry: Entry): void {
     const { session } = this;
     if (session === undefined || entry.over) return;
-    const { code, params, filter, returnHandler, group, rate, overflow } = entry.fields;
-    const { request } = entry;
-    const start = entry.start();
-    const bytes = payload.request.encode({ request, params, filter, returnHandler, group, rate, overflow, start });
-    const length = HEADER_BYTES + bytes.length;
+    const { fields } = entry;
+    const written = payload.writeRequest(entry.request, fields, entry.start());
+    const length = HEADER_BYTES + written.length;
     if (length > session.peerMaxMessage) {
       const text = `request has ${length} bytes, at most ${session.peerMaxMessage}`;
       this.remove(entry, false);
@@ -155,7 +160,7 @@ export class SubscriptionTable {
       Promise.resolve().then(() => entry.input.refused(new TrunklineError('MESSAGE_TOO_LARGE', text)));
       return;
     }
-    session.send({ type: Type.REQUEST, code }, bytes);
+    session.sendWritten({ type: Type.REQUEST, code: fields.code }, written);
   }
 
   /** Forgets the entry. `tell`: the dispatcher does not know yet that it ended (rule 8). */
@@ -175,6 +180,7 @@ export class SubscriptionTable {
     if (line === undefined) return;
     entry.line = undefined;
     line.entries = line.entries.filter((other) => other !== entry);
+    line.only = line.entries.length === 1 ? line.entries[0] : undefined;
     if (line.joining === entry) line.joining = undefined;
     if (line.entries.length === 0) this.lines.delete(line.id);
   }
@@ -261,23 +267,19 @@ export class SubscriptionTable {
     // cancelled meanwhile, or a repetition: its snapshot is for nobody
     if (entry === undefined || entry.line?.id === id) return;
     const sequence = readU53(batch, at + OFFSET.sequence);
+    const epoch = paramsKey(answer.epoch);
     this.join(entry, id, sequence, answer.snapshot);
-    const lost = this.historyLost(entry, answer);
+    const lost = this.historyLost(entry, epoch, answer.resumed);
     if (lost) entry.resume = 0;
     if (!answer.snapshot) entry.resume = sequence;
-    entry.epoch = answer.epoch.slice();
-    const event: AcceptedEvent = {
-      sequence,
-      epoch: entry.epoch,
-      generation: readU32(batch, at + OFFSET.generation),
-      snapshot: answer.snapshot,
-      resumed: answer.resumed,
-    };
+    entry.epoch = epoch;
+    const generation = readU32(batch, at + OFFSET.generation);
     if (lost) {
       entry.gapDue = true;
       Promise.resolve().then(() => entry.tellGap());
     }
-    entry.input.accepted(event, answer.status === 'stale' ? 'stale' : 'live');
+    const { snapshot, resumed, status } = answer;
+    entry.input.accepted({ sequence, epoch, generation, snapshot, resumed }, status === 'stale' ? 'stale' : 'live');
   }
 
   private join(entry: Entry, id: number, sequence: number, snapshot: boolean): void {
@@ -287,19 +289,20 @@ export class SubscriptionTable {
     entry.joined = sequence;
     if (known === undefined) {
       entry.floor = 0;
-      entry.line = { id, entries: [entry], joining };
+      entry.line = { id, entries: [entry], only: entry, joining };
       this.lines.set(id, entry.line);
       return;
     }
     entry.floor = sequence;
     entry.line = known;
     known.entries.push(entry);
+    known.only = undefined;
     known.joining = joining;
   }
 
-  private historyLost(entry: Entry, answer: { resumed: boolean; epoch: Uint8Array }): boolean {
-    if (entry.resuming && !answer.resumed) return true;
-    return entry.resume > 0 && entry.epoch.length > 0 && !sameBytes(entry.epoch, answer.epoch);
+  private historyLost(entry: Entry, epoch: string, resumed: boolean): boolean {
+    if (entry.resuming && !resumed) return true;
+    return entry.resume > 0 && entry.epoch !== '' && entry.epoch !== epoch;
   }
 
   private refused(session: Session, batch: Uint8Array, at: number): boolean {
@@ -329,6 +332,10 @@ export class SubscriptionTable {
   }
 
   private live(session: Session, line: Line, batch: Uint8Array, start: number, end: number): void {
+    if (line.only !== undefined) {
+      this.liveOf(session, line.only, batch, start, end);
+      return;
+    }
     const { entries } = line;
     const count = entries.length;
     let done = 0;
@@ -343,6 +350,24 @@ export class SubscriptionTable {
         const entry = entries[index]!;
         if (entry.over || sequence <= entry.floor) continue;
         // conflation and redelivery may bring an older one behind a newer one
+        if (sequence > entry.resume) entry.resume = sequence;
+        entry.input.message(message, sequence, generation);
+      }
+      if (settle(message)) done += next - at;
+    }
+    if (done > 0) session.consume(done);
+  }
+
+  /** The same for a line with one entry. Another one may join meanwhile: what comes in this run is not for that one. */
+  private liveOf(session: Session, entry: Entry, batch: Uint8Array, start: number, end: number): void {
+    let done = 0;
+    entry.tellGap();
+    const generation = readU32(batch, start + OFFSET.generation);
+    for (let at = start, next = start; at < end; at = next) {
+      next = at + readU32(batch, at);
+      const message = new Message(session, batch, at);
+      const sequence = readU53(batch, at + OFFSET.sequence);
+      if (!entry.over && sequence > entry.floor) {
         if (sequence > entry.resume) entry.resume = sequence;
         entry.input.message(message, sequence, generation);
       }

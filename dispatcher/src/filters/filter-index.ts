@@ -1,4 +1,4 @@
-import type { Filter, FilterInput } from './filter.js';
+import type { Filter, FilterInput, Predicate } from './filter.js';
 
 /** In the place of an item that was removed while a match was going through its neighbours. */
 const GONE = Symbol('gone');
@@ -9,14 +9,33 @@ class Entry<T> {
   readonly positions = new Map<T, number>();
   /** Its place in the bucket. */
   place = 0;
+  /** Of the filter: a lookup less. */
+  readonly residual: Predicate | undefined;
   constructor(
     readonly filter: Filter,
     readonly bucket: Bucket<T>,
-  ) {}
+  ) {
+    this.residual = filter.residual;
+  }
 }
 
 /** Entries whose filters have the same indexed value, or none. */
-type Bucket<T> = Entry<T>[];
+class Bucket<T> {
+  readonly entries: Entry<T>[] = [];
+  /**
+   * The item, where there is one entry without a residual and one item of it: nearly always, where there are many
+   * buckets. Each further object to look at is memory that is not in the processor's cache then.
+   */
+  only: T | undefined;
+
+  /** To be called when something in it changed. */
+  refresh(): void {
+    const [entry] = this.entries;
+    const alone = this.entries.length === 1 && entry!.residual === undefined && entry!.items.length === 1;
+    const item = alone ? entry!.items[0]! : GONE;
+    this.only = item === GONE ? undefined : (item as T);
+  }
+}
 
 /**
  * A set of items by their filters that finds the ones a message matches: filters with an indexed equality are looked up
@@ -25,7 +44,7 @@ type Bucket<T> = Entry<T>[];
  */
 export class FilterIndex<T> {
   readonly #byField = { tag: new Map<string, Bucket<T>>(), key: new Map<string, Bucket<T>>() };
-  readonly #others: Bucket<T> = [];
+  readonly #others = new Bucket<T>();
   readonly #entries = new Map<Filter, Entry<T>>();
   #size = 0;
   #bodyUsers = 0;
@@ -47,6 +66,7 @@ export class FilterIndex<T> {
     const entry = this.#entries.get(filter) ?? this.#open(filter);
     if (entry.positions.has(item)) return;
     entry.positions.set(item, entry.items.push(item) - 1);
+    entry.bucket.refresh();
     this.#size++;
   }
 
@@ -59,6 +79,7 @@ export class FilterIndex<T> {
     this.#size--;
     if (this.#matching > 0) {
       entry.items[position] = GONE;
+      entry.bucket.refresh();
       this.#untidy.add(entry);
       return;
     }
@@ -68,6 +89,7 @@ export class FilterIndex<T> {
       entry.positions.set(last, position);
     }
     if (entry.items.length === 0) this.#close(entry);
+    else entry.bucket.refresh();
   }
 
   /** Calls `visit` for every item whose filter matches. Allocates nothing. */
@@ -89,7 +111,7 @@ export class FilterIndex<T> {
   #open(filter: Filter): Entry<T> {
     const bucket = this.#bucketFor(filter);
     const entry = new Entry(filter, bucket);
-    entry.place = bucket.push(entry) - 1;
+    entry.place = bucket.entries.push(entry) - 1;
     this.#entries.set(filter, entry);
     if (filter.usesBody) this.#bodyUsers++;
     return entry;
@@ -98,12 +120,15 @@ export class FilterIndex<T> {
   #close({ filter, bucket, place }: Entry<T>): void {
     this.#entries.delete(filter);
     if (filter.usesBody) this.#bodyUsers--;
-    const last = bucket.pop()!;
-    if (place < bucket.length) {
-      bucket[place] = last;
+    const { entries } = bucket;
+    const last = entries.pop()!;
+    if (place < entries.length) {
+      entries[place] = last;
       last.place = place;
     }
-    if (bucket.length === 0 && filter.index !== undefined) this.#byField[filter.index.field].delete(filter.index.value);
+    bucket.refresh();
+    if (entries.length === 0 && filter.index !== undefined)
+      this.#byField[filter.index.field].delete(filter.index.value);
   }
 
   /** Takes the gaps out that were left by removals during a match. */
@@ -117,6 +142,7 @@ export class FilterIndex<T> {
       }
       entry.items.length = count;
       if (count === 0) this.#close(entry);
+      else entry.bucket.refresh();
     }
     this.#untidy.clear();
   }
@@ -126,7 +152,7 @@ export class FilterIndex<T> {
     const buckets = this.#byField[index.field];
     const known = buckets.get(index.value);
     if (known !== undefined) return known;
-    const bucket: Bucket<T> = [];
+    const bucket = new Bucket<T>();
     buckets.set(index.value, bucket);
     return bucket;
   }
@@ -134,9 +160,14 @@ export class FilterIndex<T> {
 
 /** Goes through what was there when it began. */
 function visitBucket<T>(bucket: Bucket<T>, input: FilterInput, visit: (item: T) => void): void {
-  for (let i = 0, entries = bucket.length; i < entries; i++) {
-    const { filter, items } = bucket[i]!;
-    if (filter.residual !== undefined && !filter.residual(input)) continue;
+  if (bucket.only !== undefined) {
+    visit(bucket.only);
+    return;
+  }
+  const { entries } = bucket;
+  for (let i = 0, many = entries.length; i < many; i++) {
+    const { residual, items } = entries[i]!;
+    if (residual !== undefined && !residual(input)) continue;
     for (let j = 0, count = items.length; j < count; j++) {
       const item = items[j]!;
       if (item !== GONE) visit(item as T);

@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { decodeParams, encodeParams, keyBytes, MAX_PARAMS_DEPTH, paramsKey, TrunklineError } from '@trunkline/proto';
+import {
+  decodeParams,
+  encodeParams,
+  keyBytes,
+  keyOf,
+  MAX_PARAMS_DEPTH,
+  packParams,
+  paramsKey,
+  TrunklineError,
+} from '@trunkline/proto';
 import fc from 'fast-check';
 import { loadFixtures } from './fixtures.js';
 
@@ -203,6 +212,8 @@ test('identity: equal params are equal bytes, other params are other bytes (F21)
     fc.property(anyParams, anyParams, (a, b) => {
       assert.deepEqual(encodeParams(shuffled(a)), encodeParams(a));
       assert.equal(paramsKey(encodeParams(a)) === paramsKey(encodeParams(b)), isSame(a, b));
+      const packed = packParams(a);
+      assert.deepEqual(typeof packed === 'string' ? new TextEncoder().encode(packed) : packed, encodeParams(a));
     }),
     { numRuns: 2000 },
   );
@@ -285,6 +296,8 @@ test('keys are the bytes, one character each', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
       assert.deepEqual(keyBytes(paramsKey(bytes)), bytes);
+      assert.equal(keyOf(bytes, 0, bytes.length), paramsKey(bytes));
+      assert.equal(keyOf(bytes, bytes.length >> 1, bytes.length), paramsKey(bytes.subarray(bytes.length >> 1)));
     }),
   );
   for (const length of [4095, 4096, 4097, 1_000_000]) {

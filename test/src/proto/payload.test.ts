@@ -114,7 +114,58 @@ for (const [name, { codec, values }] of Object.entries(kinds)) {
 test('params of a key are encoded as the bytes it stands for', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 400 }), (params) => {
-      assert.deepEqual([...payload.encodeUpstream(paramsKey(params))], [...payload.upstream.encode({ params })]);
+      const encoded = payload.upstream.encode({ params });
+      assert.deepEqual(writtenBytes(payload.writeUpstream(paramsKey(params))), [...encoded]);
+      const message = singleMessage({ type: Type.REQUEST }, encoded);
+      assert.equal(payload.readPayload(payload.upstreamKey, message, 0).key, paramsKey(params));
+    }),
+  );
+});
+
+function writtenBytes({ bytes, length }: payload.Written): number[] {
+  return [...bytes.subarray(0, length)];
+}
+
+test('a request is written as it is encoded, whether its params are bytes or text, and read with its key', () => {
+  const start = { from: payload.StartFrom.AFTER, sequence: 7, epoch: Uint8Array.of(1, 2, 3) };
+  const more = { filter: 'key == "ä"', returnHandler: 'latest', group: 'g', rate: 3, overflow: 'block' };
+  const none = { filter: '', returnHandler: '', group: '', rate: 0, overflow: '' };
+  const ascii = fc.string({ unit: 'binary-ascii', maxLength: 200 });
+  fc.assert(
+    fc.property(ascii, fc.boolean(), fc.integer({ min: 1, max: 2 ** 32 - 1 }), (text, plainly, request) => {
+      const asked = plainly ? none : more;
+      const params = new TextEncoder().encode(text);
+      const encoded = payload.request.encode({ request, params, ...asked, start });
+      assert.deepEqual(writtenBytes(payload.writeRequest(request, { params, ...asked }, start)), [...encoded]);
+      assert.deepEqual(writtenBytes(payload.writeRequest(request, { params: text, ...asked }, start)), [...encoded]);
+      const message = singleMessage({ type: Type.REQUEST }, encoded);
+      const { key, ...read } = payload.readPayload(payload.keyedRequest, message, 0);
+      assert.equal(key, text);
+      assert.deepEqual(plain({ ...read, params: [] }), plain({ ...payload.request.decode(encoded), params: [] }));
+    }),
+  );
+});
+
+test('a request with any bytes as params is read with their key', () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 300 }), (params) => {
+      const message = singleMessage({ type: Type.REQUEST }, payload.request.encode({ request: 1, params }));
+      assert.equal(payload.readPayload(payload.keyedRequest, message, 0).key, paramsKey(params));
+    }),
+  );
+});
+
+test('an acceptance is written as it is encoded', () => {
+  const values = fc.record({
+    request: fc.nat({ max: 2 ** 32 - 1 }),
+    epoch: fc.uint8Array({ maxLength: 200 }),
+    snapshot: fc.boolean(),
+    resumed: fc.boolean(),
+    status: fc.constantFrom('', 'live', 'stale', 'ä'),
+  });
+  fc.assert(
+    fc.property(values, (value) => {
+      assert.deepEqual(writtenBytes(payload.writeAccepted(value)), [...payload.accepted.encode(value)]);
     }),
   );
 });
