@@ -28,7 +28,7 @@ export async function interleave(bench, open, { measure }) {
 }
 
 /** Every round begins with another one, so that nobody always runs behind the same neighbour. */
-function turned(list, round) {
+export function turned(list, round) {
   const from = list.length === 0 ? 0 : round % list.length;
   return [...list.slice(from), ...list.slice(0, from)];
 }

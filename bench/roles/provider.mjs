@@ -26,6 +26,9 @@ export function counts() {
   return { asked, open: open.size };
 }
 
+/** Different responses, however many keys they have: the provider has as much to do with one key as with all. */
+const RESPONSES = 10_000;
+
 /**
  * Responses whose key goes round `k0` … `k<keys - 1>` and whose attribute `n` is the same number, as fast as they are
  * taken, until `stop`.
@@ -37,12 +40,12 @@ export function floodKeys({ keys, size }) {
 }
 
 async function sendKeys(subscription, { keys, body }) {
-  const options = Array.from({ length: keys }, (_, n) => ({ key: `k${n}`, attrs: { n } }));
+  const options = Array.from({ length: RESPONSES }, (_, n) => ({ key: `k${n % keys}`, attrs: { n: n % keys } }));
   for (let next = 0; !stopping; ) {
     let taken = true;
     for (let left = 2000; left > 0 && taken; left--) {
       taken = subscription.respond(body, options[next]);
-      if (taken) next = next + 1 === keys ? 0 : next + 1;
+      if (taken) next = next + 1 === RESPONSES ? 0 : next + 1;
     }
     await (taken ? turn() : subscription.drained());
   }

@@ -22,6 +22,10 @@ export class Offers {
   /** Providers with ranges. */
   private readonly wide = new Set<Provider>();
 
+  /** What was asked for last: a storm of requests is mostly of one code. 0: nothing, or it may have changed. */
+  private lastCode = 0;
+  private lastFound: readonly Provider[] = [];
+
   /** Takes all of it, or nothing where it would be more than a provider may offer: returns false then. */
   add(provider: Provider, codes: readonly number[], ranges: readonly Range[]): boolean {
     const offered = this.providers.get(provider) ?? { codes: new Set(), ranges: new Map() };
@@ -30,6 +34,7 @@ export class Offers {
     for (const name of offered.ranges.keys()) wider.delete(name);
     if (offered.codes.size + more.size > MAX_OFFERED_CODES) return false;
     if (offered.ranges.size + wider.size > MAX_OFFERED_RANGES) return false;
+    this.changed();
     this.providers.set(provider, offered);
     for (const code of more) {
       offered.codes.add(code);
@@ -45,6 +50,7 @@ export class Offers {
   remove(provider: Provider, codes: readonly number[], ranges: readonly Range[]): void {
     const offered = this.providers.get(provider);
     if (offered === undefined) return;
+    this.changed();
     for (const code of codes) if (offered.codes.delete(code)) this.removeCode(provider, code);
     for (const range of ranges) offered.ranges.delete(nameOf(range));
     if (offered.ranges.size === 0) this.wide.delete(provider);
@@ -54,9 +60,15 @@ export class Offers {
   forget(provider: Provider): void {
     const offered = this.providers.get(provider);
     if (offered === undefined) return;
+    this.changed();
     this.providers.delete(provider);
     this.wide.delete(provider);
     for (const code of offered.codes) this.removeCode(provider, code);
+  }
+
+  private changed(): void {
+    this.lastCode = 0;
+    this.lastFound = [];
   }
 
   private removeCode(provider: Provider, code: number): void {
@@ -66,6 +78,14 @@ export class Offers {
 
   /** Those that offered the code itself come before those that offered a range around it. */
   of(code: number): readonly Provider[] {
+    if (code !== this.lastCode) {
+      this.lastFound = this.find(code);
+      this.lastCode = code;
+    }
+    return this.lastFound;
+  }
+
+  private find(code: number): readonly Provider[] {
     const exact = this.codes.get(code);
     const found = exact === undefined ? [] : [...exact];
     for (const provider of this.wide) if (!exact?.has(provider) && this.spans(provider, code)) found.push(provider);

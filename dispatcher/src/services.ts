@@ -61,6 +61,8 @@ export class Service {
   /** Providers that are up for a code, in order. */
   candidates(code: number, without?: Provider): Provider[] {
     const all = this.definition.providers === 'dynamic' ? this.offers.of(code) : this.statics;
+    const [first] = all;
+    if (all.length === 1) return first!.up && first !== without ? [first!] : [];
     return all.filter((provider) => provider.up && provider !== without);
   }
 

@@ -20,15 +20,44 @@ import type { GapEvent, SubscriptionInput, SubscriptionOwner } from './subscript
 
 const HISTORY_LOST: GapEvent = Object.freeze({ count: 0, first: 0, last: 0, reason: 'history lost' });
 
-/** A lane as this session knows it. Equal subscriptions of one session may share it. */
-interface Line {
-  readonly id: number;
-  /** Replaced when one leaves, appended to when one joins, so that a walk over it goes on undisturbed. */
-  entries: Entry[];
-  /** The entry, as long as there is one: nearly always. */
+/** A lane as this session knows it. Equal subscriptions of one session may share it; nearly always there is one. */
+class Line {
   only: Entry | undefined;
-  /** Whose snapshot is under way; an ACCEPTED is directly followed by its snapshot. */
-  joining: Entry | undefined;
+  /** More than one. Replaced when one leaves, appended to when one joins, so that a walk over it goes on undisturbed. */
+  private many: Entry[] | undefined;
+
+  constructor(
+    readonly id: number,
+    first: Entry,
+    /** Whose snapshot is under way; an ACCEPTED is directly followed by its snapshot. */
+    public joining: Entry | undefined,
+  ) {
+    this.only = first;
+  }
+
+  get entries(): readonly Entry[] {
+    return this.many ?? (this.only === undefined ? [] : [this.only]);
+  }
+
+  get empty(): boolean {
+    return this.many === undefined && this.only === undefined;
+  }
+
+  add(entry: Entry): void {
+    if (this.many === undefined) this.many = [...this.entries, entry];
+    else this.many.push(entry);
+    this.only = undefined;
+  }
+
+  remove(entry: Entry): void {
+    if (this.joining === entry) this.joining = undefined;
+    if (this.only === entry) this.only = undefined;
+    if (this.many === undefined) return;
+    this.many = this.many.filter((other) => other !== entry);
+    if (this.many.length > 1) return;
+    this.only = this.many[0];
+    this.many = undefined;
+  }
 }
 
 /** One subscription on the wire. */
@@ -179,10 +208,8 @@ export class SubscriptionTable {
     const { line } = entry;
     if (line === undefined) return;
     entry.line = undefined;
-    line.entries = line.entries.filter((other) => other !== entry);
-    line.only = line.entries.length === 1 ? line.entries[0] : undefined;
-    if (line.joining === entry) line.joining = undefined;
-    if (line.entries.length === 0) this.lines.delete(line.id);
+    line.remove(entry);
+    if (line.empty) this.lines.delete(line.id);
   }
 
   /** A session began: everything is requested again, in one burst (rule 11). */
@@ -289,14 +316,13 @@ export class SubscriptionTable {
     entry.joined = sequence;
     if (known === undefined) {
       entry.floor = 0;
-      entry.line = { id, entries: [entry], only: entry, joining };
+      entry.line = new Line(id, entry, joining);
       this.lines.set(id, entry.line);
       return;
     }
     entry.floor = sequence;
     entry.line = known;
-    known.entries.push(entry);
-    known.only = undefined;
+    known.add(entry);
     known.joining = joining;
   }
 
