@@ -2,6 +2,10 @@ import { type Flushable, payload, type Session, Type } from '@trunkline/proto';
 import type { Peer } from './peer.js';
 import type { Confirm, PublishRefusal } from './queues/index.js';
 
+/** Most of one PUBLISHED: numbers, three for each range, and refusals. */
+const MAX_STORED = 3 * 256;
+const MAX_REFUSED = 64;
+
 /** PUBLISHED for one session, code and publisher: what comes in one step is one message. */
 export class Confirmations implements Flushable, Confirm {
   private stores: number[] = [];
@@ -50,10 +54,12 @@ export class Confirmations implements Flushable, Confirm {
     const { stores, refusals, code, line } = this;
     this.stores = [];
     this.refusals = [];
-    this.peer.session.send(
-      { type: Type.PUBLISHED, code, line },
-      payload.published.encode({ stored: stores, refused: refusals }),
-    );
+    // in pieces, so that no peer gets a longer message than it takes
+    for (let at = 0, from = 0; at < stores.length || from < refusals.length; at += MAX_STORED, from += MAX_REFUSED) {
+      const stored = stores.slice(at, at + MAX_STORED);
+      const refused = refusals.slice(from, from + MAX_REFUSED);
+      this.peer.session.send({ type: Type.PUBLISHED, code, line }, payload.published.encode({ stored, refused }));
+    }
   }
 }
 

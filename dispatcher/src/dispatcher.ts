@@ -107,9 +107,9 @@ export class Dispatcher {
     const compile = (filter: string) => compileFor(this.core, filter);
     this.queues = new Queues({ clock, timers, flusher, log, store, date, compile });
     this.queueMessages = new QueueMessages(this.core, this.queues, configuration.session.maxSubscriptions);
-    this.recorder = new Recorder(this.core, this.registry, this.queues);
     this.subscriptions = new Subscriptions(this.core, this.registry, configuration.session);
     this.providers = new ProviderMessages(this.core);
+    this.recorder = new Recorder(this.core, this.registry, this.queues, this.providers.currentHold);
     this.host = new SessionHost({
       context,
       events: this.events,

@@ -1,8 +1,8 @@
 import type { Session } from '@trunkline/proto';
 
 /**
- * Credit of a provider that is withheld while subscribers with overflow `block` have not taken what it sent: the
- * provider slows to their pace and the dispatcher keeps no more than the provider's window. Only data spends credit, so
+ * Credit of a provider that is withheld while subscribers with overflow `block` have not taken what it sent, or a queue
+ * has not stored it: the provider slows to their pace and the dispatcher keeps no more than the provider's window. Only data spends credit, so
  * requests, cancels and probes always pass and nothing can wait for itself.
  */
 export class Hold {

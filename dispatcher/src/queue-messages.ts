@@ -1,16 +1,34 @@
-import { OFFSET, payload, readU32, readU53, singleMessage, TrunklineError, Type } from '@trunkline/proto';
+import {
+  bodyStart,
+  isReadableMeta,
+  metaStart,
+  OFFSET,
+  payload,
+  readU32,
+  readU53,
+  sameBytes,
+  singleMessage,
+  TrunklineError,
+  Type,
+} from '@trunkline/proto';
 import { Confirmations, PublishHold } from './confirmations.js';
 import { Consumer } from './consumer.js';
 import type { Core } from './core.js';
 import { readInput } from './message-input.js';
 import type { Peer } from './peer.js';
-import type { GroupStart, MessageFilter, PublishRefusal, Queues, Range } from './queues/index.js';
+import type { GroupStart, MessageFilter, PublishRefusal, Queue, Queues, Range } from './queues/index.js';
 
 /** Most messages a consumer holds where it says nothing else, and at all. */
 export const DEFAULT_WINDOW = 256;
 export const MAX_WINDOW = 65_536;
 const MAX_GROUP_NAME = 255;
 const MAX_TIME = 2 ** 31 - 1;
+/** Codes and publishers of one session whose confirmations are put together. */
+const MAX_CONFIRMATIONS = 1024;
+/** Most ranges of one SETTLED. */
+const MAX_FAILED = 1024;
+/** A call whose messages are not known. */
+const NONE: readonly Range[] = [{ first: 0, last: 0 }];
 
 /** What sessions say to queues: PUBLISH, ACK, NACK, EXTEND, and REQUEST of consumers. */
 export class QueueMessages {
@@ -35,10 +53,16 @@ export class QueueMessages {
       const number = readU53(batch, at + OFFSET.sequence);
       let next = at + readU32(batch, at);
       let count = 1;
+      if (!isReadable(batch, at)) {
+        this.refuse(peer, code, batch, at, number, UNREADABLE);
+        at = next;
+        continue;
+      }
       while (
         next < end &&
         readU32(batch, next + OFFSET.code) === code &&
-        readU53(batch, next + OFFSET.sequence) === number + count
+        readU53(batch, next + OFFSET.sequence) === number + count &&
+        isReadable(batch, next)
       ) {
         next += readU32(batch, next);
         count++;
@@ -69,6 +93,18 @@ export class QueueMessages {
     queue.inlet.publish(publisher, batch, start, end, count, number, hold);
   }
 
+  private refuse(
+    peer: Peer,
+    code: number,
+    batch: Uint8Array,
+    at: number,
+    number: number,
+    refusal: PublishRefusal,
+  ): void {
+    const confirmations = this.confirmations(peer, code, readU32(batch, at + OFFSET.line));
+    new PublishHold(confirmations, peer.session, readU32(batch, at), 1).refused(number, 1, refusal);
+  }
+
   private confirmations(peer: Peer, code: number, line: number): Confirmations {
     let known = this.publishers.get(peer);
     if (known === undefined) {
@@ -78,6 +114,8 @@ export class QueueMessages {
     const key = `${code}-${line}`;
     let confirmations = known.get(key);
     if (confirmations === undefined) {
+      // those that are needed still are held by what they wait for
+      if (known.size >= MAX_CONFIRMATIONS) known.clear();
       confirmations = new Confirmations(peer, code, line);
       known.set(key, confirmations);
     }
@@ -121,7 +159,8 @@ export class QueueMessages {
     const window = Math.min(MAX_WINDOW, fields.window || DEFAULT_WINDOW);
     const consumer = new Consumer(peer, code, request);
     try {
-      consumer.member = this.queues.find(code)!.join(group, filter, startOf(fields.start), consumer, window);
+      const queue = this.queues.find(code)!;
+      consumer.member = queue.join(group, filter, this.startOf(fields.start, queue), consumer, window);
     } catch (error) {
       this.core.lines.release(consumer.line);
       throw error;
@@ -143,10 +182,25 @@ export class QueueMessages {
     consumer.member.start();
   }
 
-  private accept({ peer, code, line, request }: Consumer): void {
+  private accept({ peer, code, line, request, member }: Consumer): void {
     this.core.counters.accepted++;
-    const accepted = payload.accepted.encode({ request, status: 'live' });
-    peer.session.sendEncoded(singleMessage({ type: Type.ACCEPTED, code, line }, accepted));
+    const { queue, position } = member.group;
+    const accepted = payload.accepted.encode({ request, status: 'live', epoch: this.epochOf(queue) });
+    peer.session.sendEncoded(singleMessage({ type: Type.ACCEPTED, code, line, sequence: position }, accepted));
+  }
+
+  /** Names the history that sequences belong to: a queue in memory begins anew with the process. */
+  private epochOf({ durable, id }: Queue): Uint8Array {
+    const epoch = this.core.epoch(id);
+    return durable ? epoch.subarray(8) : epoch;
+  }
+
+  private startOf({ from, sequence, epoch }: payload.Start, queue: Queue): GroupStart {
+    if (from === payload.StartFrom.LIVE) return 'latest';
+    if (from !== payload.StartFrom.AFTER) return 'earliest';
+    // who asks for a place in another history has seen nothing of this one
+    const other = epoch.length > 0 && (sequence > queue.last || !sameBytes(epoch, this.epochOf(queue)));
+    return other ? 'earliest' : { after: sequence };
   }
 
   // ---- acknowledging ----
@@ -160,17 +214,19 @@ export class QueueMessages {
     const { call, delayMs, reason } = fields;
     const answer = (failed: readonly Range[], why = 'NOT_HELD', message = '') => {
       if (call === 0 && failed.length === 0) return;
-      const pairs = failed.flatMap(({ first, last }) => [first, last]);
       const error = failed.length === 0 ? {} : { code: why, message };
+      // of very many only from where to where: those between may come again, which is what it means
+      const told = failed.length > MAX_FAILED ? [hull(failed)] : failed;
+      const pairs = told.flatMap(({ first, last }) => [first, last]);
       const bytes = payload.settled.encode({ call, failed: pairs, ...error });
       peer.session.send({ type: Type.SETTLED, code, line }, bytes);
     };
     const ranges = rangesOf(fields.ranges);
     const owner = this.core.lines.get(line);
     if (!(owner instanceof Consumer) || owner.peer !== peer || owner.line !== line) {
-      answer(ranges ?? [], 'NOT_SUBSCRIBED', 'there is no such consumer');
+      answer(ranges ?? NONE, 'NOT_SUBSCRIBED', 'there is no such consumer');
     } else if (ranges === undefined) {
-      answer([{ first: 0, last: 0 }], 'REQUEST_INVALID', 'ranges are pairs of a first and a last sequence');
+      answer(NONE, 'REQUEST_INVALID', 'ranges are pairs of a first and a last sequence');
     } else if (delayMs > MAX_TIME) {
       answer(ranges, 'OPTION_INVALID', `a time is at most ${MAX_TIME} ms`);
     } else if (type === Type.ACK) {
@@ -212,9 +268,11 @@ export function compileFor(core: Core, text: string): MessageFilter {
   };
 }
 
-function startOf({ from, sequence }: payload.Start): GroupStart {
-  if (from === payload.StartFrom.AFTER) return { after: sequence };
-  return from === payload.StartFrom.LIVE ? 'latest' : 'earliest';
+function hull(ranges: readonly Range[]): Range {
+  return ranges.reduce((all, { first, last }) => ({
+    first: Math.min(all.first, first),
+    last: Math.max(all.last, last),
+  }));
 }
 
 function rangesOf(pairs: readonly number[]): Range[] | undefined {
@@ -238,6 +296,11 @@ function hex(bytes: Uint8Array): string {
 function noQueue(code: number): PublishRefusal {
   return { code: 'UNKNOWN_SERVICE', message: `no queue has the code ${code}`, retryable: false };
 }
+/** It would come to every consumer again and again (F50). */
+function isReadable(batch: Uint8Array, at: number): boolean {
+  return isReadableMeta(batch, metaStart(batch, at), bodyStart(batch, at));
+}
+const UNREADABLE: PublishRefusal = { code: 'META_INVALID', message: 'the meta cannot be decoded', retryable: false };
 const NO_NUMBER: PublishRefusal = {
   code: 'REQUEST_INVALID',
   message: 'publish numbers begin with 1',

@@ -1,5 +1,6 @@
 import { encodeParams, paramsKey, readU32, Timer } from '@trunkline/proto';
 import type { Core } from './core.js';
+import type { Hold } from './hold.js';
 import type { PublishRefusal, Queues } from './queues/index.js';
 import { withAttributes } from './queues/stored-message.js';
 import type { Registry } from './registry.js';
@@ -21,6 +22,8 @@ export class Recorder {
     private readonly core: Core,
     private readonly registry: Registry,
     private readonly queues: Queues,
+    /** The hold of the run that is being recorded, made on demand. */
+    private readonly currentHold: () => Hold | undefined,
   ) {
     core.record = (stream, buffer, start, end) => this.record(stream, buffer, start, end);
     registry.onGone = (stream) => this.gone(stream);
@@ -73,12 +76,26 @@ export class Recorder {
       return;
     }
     const attrs = { originCode: stream.code, originParams: shown(stream.params) };
-    const confirm = {
-      stored: () => {},
-      refused: (_number: number, count: number, reason: PublishRefusal) => this.refused(stream, count, reason),
+    // a provider that is faster than the store waits for it, and nothing is left out
+    const hold = this.currentHold();
+    hold?.retain();
+    let open = 1;
+    const done = (count: number) => {
+      open -= count;
+      if (open === 0) hold?.release();
     };
-    for (let at = start; at < end; at += readU32(buffer, at))
+    const confirm = {
+      stored: (_number: number, count: number) => done(count),
+      refused: (_number: number, count: number, reason: PublishRefusal) => {
+        this.refused(stream, count, reason);
+        done(count);
+      },
+    };
+    for (let at = start; at < end; at += readU32(buffer, at)) {
+      open++;
       queue.inlet.append(withAttributes(buffer, at, attrs), confirm);
+    }
+    done(1);
   }
 
   private refused({ code }: Stream, count: number, reason: Pick<PublishRefusal, 'code' | 'message'>): void {

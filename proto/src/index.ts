@@ -7,6 +7,7 @@ export * from './header.js';
 export * from './id-map.js';
 export * from './message.js';
 export * from './meta.js';
+export * from './meta-check.js';
 export * from './meta-scan.js';
 export * from './meta-writer.js';
 export * from './outgoing.js';

@@ -1,9 +1,11 @@
 import {
+  HEADER_BYTES,
   knownCode,
   type Log,
   OFFSET,
   payload,
   readU32,
+  readU53,
   type Session,
   type SessionContext,
   Timer,
@@ -59,10 +61,19 @@ export class ConsumerTable {
     const { fields } = entry.consumption;
     const { code, group, filter, window } = fields;
     const after = entry.consumption.resumeAfter();
-    const again = { from: payload.StartFrom.AFTER, sequence: after ?? 0, epoch: new Uint8Array(0) };
+    const again = { from: payload.StartFrom.AFTER, sequence: after ?? 0, epoch: entry.consumption.epoch };
     const start = after === undefined ? fields.start : again;
     const request = { request: entry.request, group, filter, window, start };
-    session.send({ type: Type.REQUEST, code }, payload.request.encode(request));
+    const bytes = payload.request.encode(request);
+    const length = HEADER_BYTES + bytes.length;
+    if (length > session.peerMaxMessage) {
+      this.remove(entry);
+      const text = `request has ${length} bytes, at most ${session.peerMaxMessage}`;
+      // not within `consume`: its caller has no listeners yet
+      Promise.resolve().then(() => entry.consumption.ended(new TrunklineError('MESSAGE_TOO_LARGE', text)));
+      return;
+    }
+    session.send({ type: Type.REQUEST, code }, bytes);
     context.timers.start(entry.timer, entry.wait * (0.75 + context.random.next() / 2));
     entry.wait = Math.min(RESEND_CAP, entry.wait * 2);
   }
@@ -155,7 +166,7 @@ export class ConsumerTable {
     // a repetition of the answer
     if (entry.consumption.target?.line === line) return true;
     this.lines.set(line, entry.consumption);
-    entry.consumption.acceptedIn(session, line);
+    entry.consumption.acceptedIn(session, line, answer.epoch, readU53(batch, at + OFFSET.sequence));
     return true;
   }
 

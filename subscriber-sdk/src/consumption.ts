@@ -4,6 +4,7 @@ import {
   type payload,
   type Session,
   type SessionContext,
+  sameBytes,
   TrunklineError,
 } from '@trunkline/proto';
 import { Events } from './events.js';
@@ -14,6 +15,8 @@ import { Settlements } from './settlements.js';
 import type { GapEvent } from './subscription.js';
 
 const MAX_TIME = 2 ** 31 - 1;
+/** Longest reason of a rejection, characters. */
+const MAX_REASON = 1000;
 
 /** Called with each message. In `ack: 'auto'` its return acknowledges the message, and its throw rejects it. */
 export type QueueHandler = (message: QueueMessage) => unknown;
@@ -42,6 +45,7 @@ interface Waiter {
   reject(error: TrunklineError): void;
 }
 
+const NOTHING = new Uint8Array(0);
 const DONE: IteratorReturnResult<undefined> = Object.freeze({ done: true, value: undefined });
 
 /**
@@ -59,6 +63,10 @@ export class Consumption extends Events<ConsumptionEvents> implements AsyncDispo
   private readonly private: boolean;
   /** Of a private group: everything up to here was settled, or is still open in `open`. */
   private seen = 0;
+  /** @internal The history that `seen` belongs to. */
+  epoch: Uint8Array = NOTHING;
+  /** Where it last asked to go on. */
+  private askedAfter = 0;
   private readonly open = new Set<number>();
   private running = 0;
   private life = 0;
@@ -115,7 +123,9 @@ export class Consumption extends Events<ConsumptionEvents> implements AsyncDispo
   /** @internal */
   async nack(message: QueueMessage, { delayMs = 0, reason = '' }: NackOptions): Promise<void> {
     integer('delayMs', delayMs, 0, MAX_TIME);
-    text('reason', reason);
+    if (text('reason', reason).length > MAX_REASON) {
+      throw new TrunklineError('OPTION_INVALID', `reason has at most ${MAX_REASON} characters`);
+    }
     if (!this.holds(message)) throw this.late(message);
     await this.settlements.nack(message.sequence, delayMs, reason);
   }
@@ -143,7 +153,7 @@ export class Consumption extends Events<ConsumptionEvents> implements AsyncDispo
       this.open.delete(message.sequence);
       this.settlements.ackSilently(message.sequence);
     } else {
-      this.settlements.nackSilently(message.sequence, failure.message.slice(0, 1000));
+      this.settlements.nackSilently(message.sequence, failure.message.slice(0, MAX_REASON));
     }
   }
 
@@ -269,6 +279,7 @@ export class Consumption extends Events<ConsumptionEvents> implements AsyncDispo
     if (!this.private || this.seen === 0) return undefined;
     let after = this.seen;
     for (const sequence of this.open) after = Math.min(after, sequence - 1);
+    this.askedAfter = after;
     return after;
   }
 
@@ -299,11 +310,23 @@ export class Consumption extends Events<ConsumptionEvents> implements AsyncDispo
   }
 
   /** @internal */
-  acceptedIn(session: Session, line: number): void {
+  acceptedIn(session: Session, line: number, epoch: Uint8Array, position: number): void {
     this.life++;
     this.target = { session, line };
+    if (this.private) this.checkHistory(epoch, position);
     this.acceptance.resolve();
     this.move('active');
+  }
+
+  /** A queue that began anew has other messages under the same sequences. */
+  private checkHistory(epoch: Uint8Array, position: number): void {
+    const other = this.epoch.length > 0 && !sameBytes(this.epoch, epoch);
+    this.epoch = epoch.slice();
+    if (!other && position >= this.askedAfter) return;
+    this.askedAfter = 0;
+    this.seen = 0;
+    this.open.clear();
+    this.gap({ count: 0, first: 0, last: 0, reason: 'history lost' });
   }
 
   /** @internal */
@@ -313,6 +336,8 @@ export class Consumption extends Events<ConsumptionEvents> implements AsyncDispo
 
   /** @internal */
   gap(gap: GapEvent): void {
+    // what is lost does not come again, so there is nothing to go back for
+    for (const sequence of this.open) if (sequence >= gap.first && sequence <= gap.last) this.open.delete(sequence);
     this.emit('gap', gap);
   }
 

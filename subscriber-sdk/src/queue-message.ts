@@ -4,7 +4,7 @@ import type { Consumption } from './consumption.js';
 export interface NackOptions {
   /** Not delivered again before, ms, 0..2^31-1. Default 0. */
   readonly delayMs?: number;
-  /** Goes with the message if it is brought to the dead letter queue. */
+  /** Goes with the message if it is brought to the dead letter queue; at most 1000 characters. */
   readonly reason?: string;
 }
 

@@ -1,6 +1,9 @@
 import { type Flushable, type Flusher, knownCode, payload, type Session, TrunklineError, Type } from '@trunkline/proto';
 import { notHeld } from './queue-message.js';
 
+/** Most sequences of one message, two for each range: it has to be shorter than the dispatcher's largest. */
+const MAX_RANGES = 1024;
+
 interface Waiter {
   readonly sequence: number;
   resolve(): void;
@@ -69,7 +72,12 @@ export class Settlements implements Flushable {
 
   private add(terms: Terms, sequence: number, waiter?: Waiter): void {
     let call = this.calls[this.calls.length - 1];
-    if (call === undefined || !sameTerms(call.terms, terms) || call.waiters.length > 0 !== (waiter !== undefined)) {
+    const joins =
+      call !== undefined &&
+      sameTerms(call.terms, terms) &&
+      call.waiters.length > 0 === (waiter !== undefined) &&
+      call.ranges.length < MAX_RANGES;
+    if (call === undefined || !joins) {
       call = { terms, ranges: [], waiters: [] };
       this.calls.push(call);
     }

@@ -63,3 +63,34 @@ test('a queue that takes nothing does not disturb live subscribers', async () =>
   assert.equal(parts.made.dispatcher.queues.find(QUEUE)!.depth, 1);
   assert.equal(parts.made.dispatcher.core.counters.unrecorded, 2);
 });
+
+test('a provider that is faster than the store waits for it: nothing is left out, and memory is bounded', async () => {
+  const parts = await queueParts({}, [{ code: 1, record: { queue: QUEUE, params: [1] } }]);
+  const provider = parts.provider();
+  let taken = 0;
+  let request: Request | undefined;
+  provider.provide(1, (given) => {
+    request = given;
+  });
+  await stored(parts);
+  const body = new Uint8Array(64 * 1024);
+  const respond = () => {
+    while (taken < 1000 && request!.respond(body)) taken++;
+  };
+  parts.made.disk.behaviour.flush = [10_000, 10_000];
+  for (let round = 0; round < 20; round++) {
+    respond();
+    await parts.advance(10);
+  }
+  const least = 4 * 1024 * 1024;
+  assert.ok(taken * body.length >= least && taken * body.length < 3 * least, `${taken} were taken`);
+  parts.made.disk.behaviour.flush = [0, 2];
+  await parts.advance(20_000);
+  for (let round = 0; round < 200 && taken < 1000; round++) {
+    respond();
+    await parts.advance(10);
+  }
+  await stored(parts);
+  assert.equal(taken, 1000);
+  assert.equal(parts.made.dispatcher.queues.find(QUEUE)!.depth, 1000);
+});

@@ -39,6 +39,8 @@ export interface Received {
   readonly generation: number;
   readonly flags: number;
   readonly body: string;
+  /** The body, or payload, as bytes. */
+  readonly raw: Uint8Array;
   /** Decoded payload of a control message. */
   readonly fields: Record<string, unknown>;
 }
@@ -107,14 +109,16 @@ export class RawPeer {
 
   private note(type: number, batch: Uint8Array, at: number): void {
     const codec = codecs[type];
+    const raw = batch.slice(bodyStart(batch, at), at + readU32(batch, at));
     this.received.push({
+      raw,
       type: typeName(type),
       code: readU32(batch, at + OFFSET.code),
       line: readU32(batch, at + OFFSET.line),
       sequence: readU53(batch, at + OFFSET.sequence),
       generation: readU32(batch, at + OFFSET.generation),
       flags: batch[at + OFFSET.flags]!,
-      body: codec ? '' : text.decode(batch.subarray(bodyStart(batch, at), at + readU32(batch, at))),
+      body: codec ? '' : text.decode(raw),
       fields: codec ? { ...(payload.readPayload(codec, batch, at) as Record<string, unknown>) } : {},
     });
   }

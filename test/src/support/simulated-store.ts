@@ -73,6 +73,11 @@ export class SimulatedDisk {
     this.holder = undefined;
   }
 
+  /** Somebody takes everything away while no process has it. */
+  wipe(): void {
+    this.image = new MemoryImage();
+  }
+
   /** Marks sequences as unreadable, for now and for every later opening. */
   damage(queue: number, first: number, last: number): void {
     const message = `queue ${queue}: messages ${first} to ${last} cannot be read`;
