@@ -37,6 +37,13 @@ export interface ConnectOptions {
 /** Where to connect: an address, several that are tried in order, or a connection that another role of this process has. */
 export type ConnectTarget = string | readonly string[] | Connection;
 
+/** The log of a client or provider that is given none: what nobody listens to must not vanish. */
+export const consoleLog: Log = {
+  ...silentLog,
+  warn: (fields, message) => console.warn(`trunkline: ${message}`, fields),
+  error: (fields, message) => console.error(`trunkline: ${message}`, fields),
+};
+
 const instance = systemRandom.bytes(16);
 
 /** Who this process is, for every session it has. */

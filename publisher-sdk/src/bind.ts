@@ -1,7 +1,6 @@
 import { type Log, type payload, type SessionLimits, sameText, type Transport, TrunklineError } from '@trunkline/proto';
-import { nodeContext } from '@trunkline/proto/connect';
+import { consoleLog, nodeContext } from '@trunkline/proto/connect';
 import { type CurveOptions, ZmqTransport } from '@trunkline/proto/zmq';
-import { consoleLog } from './console-log.js';
 import { Provider } from './provider.js';
 
 export interface BindOptions {

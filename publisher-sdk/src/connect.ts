@@ -1,5 +1,4 @@
-import { type ConnectOptions, type ConnectTarget, openConnection } from '@trunkline/proto/connect';
-import { consoleLog } from './console-log.js';
+import { type ConnectOptions, type ConnectTarget, consoleLog, openConnection } from '@trunkline/proto/connect';
 import { Provider } from './provider.js';
 
 /**

@@ -1,6 +1,5 @@
-import { type ConnectOptions, type ConnectTarget, openConnection } from '@trunkline/proto/connect';
+import { type ConnectOptions, type ConnectTarget, consoleLog, openConnection } from '@trunkline/proto/connect';
 import { Client } from './client.js';
-import { consoleLog } from './console-log.js';
 
 /**
  * Resolves with a client once a session is open. Several addresses are tried in order, again and again. A connection

@@ -8,8 +8,8 @@ const outside = [
   /^proto\/src\/transports\/(?!address\.ts)/,
   /^dispatcher\/src\/(config|transports|stores)\//,
   /^dispatcher\/src\/(daemon[^/]*|collect-young|load-handlers|index)\.ts$/,
-  /^publisher-sdk\/src\/(bind|connect|console-log|index)\.ts$/,
-  /^subscriber-sdk\/src\/(connect|console-log|index)\.ts$/,
+  /^publisher-sdk\/src\/(bind|connect|index)\.ts$/,
+  /^subscriber-sdk\/src\/(connect|index)\.ts$/,
 ];
 const packages = ['proto', 'dispatcher', 'publisher-sdk', 'subscriber-sdk'];
 const sources = packages.flatMap((folder) => filesUnder(`${folder}/src`, '.ts'));
