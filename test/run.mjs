@@ -11,6 +11,8 @@ const root = join(here, '..');
 const long = process.argv.includes('--long');
 const wanted = process.argv.slice(2).filter((word) => !word.startsWith('--'));
 const ending = long ? '.long.js' : '.test.js';
+/** Longest that the tests of one file may take, ms. */
+const FILE_LIMIT = 900_000;
 const files = readdirSync(join(here, 'dist'), { recursive: true })
   .filter((name) => name.endsWith(ending) && (wanted.length === 0 || wanted.some((word) => name.includes(word))))
   .sort()
@@ -41,6 +43,8 @@ const runner = [
   'spec',
   '--test-concurrency',
   '2',
+  // a file that hangs fails, and the others are run all the same
+  ...(long ? [] : ['--test-timeout', String(FILE_LIMIT)]),
   ...files,
 ];
 const command = wanted.length > 0 || long ? runner : [process.execPath, c8, ...coverage, ...runner];

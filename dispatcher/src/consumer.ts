@@ -19,12 +19,16 @@ export class Consumer implements MemberPort {
     this.line = peer.core.lines.allocate(this);
   }
 
-  /** Messages spend the session's credit, and what waits in its outbox comes first. */
+  /**
+   * Messages spend the session's credit, and what waits in its outbox comes first. The backlog of a queue takes half of
+   * the credit at most: a handler may wait for the answer of a service, which has to come past the messages behind it.
+   */
   get ready(): boolean {
-    const { session, outbox } = this.peer;
-    return (
-      this.accepted && session.state === 'open' && session.credit > 0 && !outbox.waiting && !this.peer.core.stopping
-    );
+    const { session, outbox, core } = this.peer;
+    if (!this.accepted || session.state !== 'open' || outbox.waiting || core.stopping) return false;
+    if (session.isHalfFree) return true;
+    session.awaitHalf();
+    return false;
   }
 
   get maxMessage(): number {

@@ -58,6 +58,8 @@ export class Session implements Flushable, TimerOwner {
   private readonly outgoing: Outgoing;
   private dirty = false;
   private exhausted = false;
+  /** `onCredit` is called, too, when more than half of the peer's window is free. */
+  private awaitsHalf = false;
   private peerLiveness = 0;
   private creditLimit = 0;
   private initialCredit = 0;
@@ -239,10 +241,24 @@ export class Session implements Flushable, TimerOwner {
   private addCredit(bytes: number): void {
     this.creditLimit += bytes;
     this.credit += bytes;
-    if (this.exhausted && this.credit > 0) {
-      this.exhausted = false;
-      this.events.onCredit(this);
-    }
+    const half = this.awaitsHalf && this.isHalfFree;
+    if (!half && !(this.exhausted && this.credit > 0)) return;
+    if (half) this.awaitsHalf = false;
+    if (this.credit > 0) this.exhausted = false;
+    this.events.onCredit(this);
+  }
+
+  /**
+   * Whether more than half of what the peer grants is free: the other half is left to what cannot wait for the peer to
+   * be done with its backlog.
+   */
+  get isHalfFree(): boolean {
+    return this.credit > this.initialCredit / 2;
+  }
+
+  /** Has `onCredit` called when more than half is free. */
+  awaitHalf(): void {
+    this.awaitsHalf = true;
   }
 
   /** Decodes a payload; a bad one is counted and concerns this message only. */

@@ -71,7 +71,8 @@ export class Consumption extends Events<ConsumptionEvents> implements AsyncDispo
   private running = 0;
   private life = 0;
   private looping = false;
-  private current: QueueMessage | undefined;
+  /** What the loop has got since its last step: one message, unless it asked for more before it got the first. */
+  private given: QueueMessage[] = [];
   private endedBy: TrunklineError | undefined;
 
   /** @internal Made by `client.consume`. */
@@ -220,11 +221,7 @@ export class Consumption extends Events<ConsumptionEvents> implements AsyncDispo
     const iterator: AsyncIterableIterator<QueueMessage, undefined> = {
       next: () => this.next(),
       return: async () => {
-        const { current } = this;
-        this.current = undefined;
-        if (current !== undefined && this.fields.auto) {
-          this.settleFor(current, new TrunklineError('ABORTED', 'the loop was left'));
-        }
+        this.settleGiven(new TrunklineError('ABORTED', 'the loop was left'));
         await this.close();
         return DONE;
       },
@@ -234,17 +231,19 @@ export class Consumption extends Events<ConsumptionEvents> implements AsyncDispo
   }
 
   private next(): Promise<IteratorResult<QueueMessage, undefined>> {
-    const { current } = this;
-    this.current = undefined;
-    if (current !== undefined && this.fields.auto) this.settleFor(current, undefined);
+    this.settleGiven(undefined);
     for (let message = this.shift(); message !== undefined; message = this.shift()) {
       if (this.readable(message)) {
-        this.current = message;
+        this.given.push(message);
         return Promise.resolve({ done: false, value: message });
       }
     }
     if (this.state === 'ended') return this.finished();
     return new Promise((resolve, reject) => this.takers.push({ resolve, reject }));
+  }
+
+  private settleGiven(failure: TrunklineError | undefined): void {
+    for (const message of this.given.splice(0)) if (this.fields.auto) this.settleFor(message, failure);
   }
 
   private finished(): Promise<IteratorResult<QueueMessage, undefined>> {
@@ -267,7 +266,7 @@ export class Consumption extends Events<ConsumptionEvents> implements AsyncDispo
     while (this.takers.size > 0 && this.waiting.size > 0) {
       const message = this.shift()!;
       if (!this.readable(message)) continue;
-      this.current = message;
+      this.given.push(message);
       this.takers.shift()!.resolve({ done: false, value: message });
     }
   }

@@ -248,3 +248,24 @@ test('queues are seen and administered through the SDK', async () => {
   await assert.rejects(ask({ do: 'purge', code: 78 }), { code: 'UNKNOWN_SERVICE' });
   await assert.rejects(ask({ do: 'deleteQueue', code: QUEUE }), { code: 'OPTION_INVALID' });
 });
+
+test('a loop that asks for several messages at once acknowledges all of them with its next step', async () => {
+  const parts = await queueParts();
+  const provider = parts.provider();
+  const loop = parts.client().consume(QUEUE, { group: 'g' })[Symbol.asyncIterator]();
+  const both = Promise.all([loop.next(), loop.next()]);
+  await stored(parts);
+  await settled(parts, provider.publishMany(QUEUE, bodies(3)));
+  await stored(parts);
+  const taken = (await both).map(({ value }) => value!.text());
+  assert.deepEqual(taken, ['m1', 'm2']);
+  const queue = parts.made.dispatcher.queues.find(QUEUE)!;
+  assert.equal(queue.depth, 3);
+  assert.equal((await loop.next()).value!.text(), 'm3');
+  await stored(parts);
+  assert.equal(queue.depth, 1);
+  await loop.return!();
+  await stored(parts);
+  assert.equal(queue.depth, 1);
+  assert.equal(queue.groups.get('g')!.outstanding, 0);
+});
