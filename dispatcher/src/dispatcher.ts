@@ -203,7 +203,7 @@ export class Dispatcher {
         this.data(session.owner as Peer, batch, start, end, count);
         return true;
       },
-      onCredit: (session) => (session.owner as Peer).outbox.drain(),
+      onCredit: (session) => this.credit(session.owner as Peer),
       onRefused: (error) => log.error({ provider: provider.label, error: error.message }, 'provider refuses us'),
       onLost: (reason, final) => {
         if (final && !this.core.stopping) {

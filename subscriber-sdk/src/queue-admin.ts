@@ -51,7 +51,10 @@ export interface QueueInfo {
   readonly privateConsumers: number;
 }
 
-/** A message as `peek` shows it: its body as JSON, as `text`, or as `hex`. */
+/**
+ * A message as `peek` shows it: its body as JSON, as `text` (also JSON with integers of 16 digits and more, which stay
+ * exact), or as `hex`.
+ */
 export interface PeekedMessage {
   readonly sequence: number;
   readonly ageMs: number;
@@ -61,6 +64,8 @@ export interface PeekedMessage {
   readonly body?: unknown;
   readonly text?: string;
   readonly hex?: string;
+  /** Bytes of a body of more than 1 MiB; `hex` is how it begins. */
+  readonly size?: number;
 }
 
 type Request = (code: number, options: RequestOptions) => Promise<Message>;

@@ -53,7 +53,7 @@ export const peek: Command = {
     }),
 };
 
-function peeked({ sequence, ageMs, tag = '', key = '', attrs = {}, body, text, hex }: PeekedMessage): string {
+function peeked({ sequence, ageMs, tag = '', key = '', attrs = {}, body, text, hex, size }: PeekedMessage): string {
   const parts = [
     String(sequence),
     `${Math.round(ageMs / 1000)}s`,
@@ -61,6 +61,7 @@ function peeked({ sequence, ageMs, tag = '', key = '', attrs = {}, body, text, h
     key === '' ? '' : `key=${key}`,
     Object.keys(attrs).length === 0 ? '' : JSON.stringify(attrs),
     text ?? (hex === undefined ? JSON.stringify(body) : `0x${hex}`),
+    size === undefined ? '' : `… (${size} bytes)`,
   ];
   return printable(parts.filter((part) => part !== '').join('  '));
 }

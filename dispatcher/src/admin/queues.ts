@@ -11,6 +11,8 @@ const maxCode = 0xffff_ffff;
 const MAX_PEEK = 1000;
 /** Most bytes of bodies in one answer of `peek`. */
 const PEEK_BYTES = 1024 * 1024;
+/** So much is shown of a body that is longer. */
+const LONG_BYTES = 1024;
 
 /** What can be done to queues, by the name in `do`. */
 export const queueActions: Readonly<Record<string, Action>> = {
@@ -162,13 +164,23 @@ function messageView(queue: Queue, bytes: Uint8Array, at: number): object {
   }
 }
 
-/** JSON as it is, other text as `text`, anything else as hex. */
+/**
+ * JSON as it is, other text as `text`, anything else as hex; of a body that is too long for an answer its `size` and how
+ * it begins. JSON with integers that a double may not hold is text, too: nobody gets other digits.
+ */
 function bodyView(message: DataMessage): object {
+  const { body } = message;
+  if (body.length > PEEK_BYTES) return { size: body.length, hex: hex(body.subarray(0, LONG_BYTES)) };
   try {
-    return message.isJson ? { body: message.json() } : { text: message.text() };
+    const text = message.text();
+    return message.isJson && !/\d{16}/.test(text) ? { body: JSON.parse(text) } : { text };
   } catch {
-    return { hex: [...message.body].map((byte) => byte.toString(16).padStart(2, '0')).join('') };
+    return { hex: hex(body) };
   }
+}
+
+function hex(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
 function plain(attrs: DataMessage['attrs']): object {

@@ -269,3 +269,32 @@ test('a loop that asks for several messages at once acknowledges all of them wit
   assert.equal(queue.depth, 1);
   assert.equal(queue.groups.get('g')!.outstanding, 0);
 });
+
+test('peek shows exact integers, and how a body begins that is too long for an answer', async () => {
+  const parts = await queueParts();
+  const provider = parts.provider();
+  const client = parts.client();
+  const exact = '{"n":9007199254740993}';
+  await settled(
+    parts,
+    provider.publishMany(QUEUE, [
+      { body: exact, json: true },
+      { body: new Uint8Array(3_000_000).fill(7) },
+      { body: Uint8Array.of(255) },
+      { body: { n: 1 } },
+    ]),
+  );
+  const first = await settled(parts, client.queues.peek(QUEUE, { limit: 10 }));
+  assert.deepEqual(
+    first.map(({ text }) => text),
+    [exact],
+    'an answer has an end',
+  );
+  const [long] = await settled(parts, client.queues.peek(QUEUE, { after: 1 }));
+  assert.deepEqual([long!.size, long!.hex], [3_000_000, '07'.repeat(1024)]);
+  const rest = await settled(parts, client.queues.peek(QUEUE, { after: 2 }));
+  assert.deepEqual(
+    rest.map(({ body, hex }) => body ?? hex),
+    ['ff', { n: 1 }],
+  );
+});
