@@ -401,6 +401,7 @@ export class Publishing {
     }
     for (const batch of this.batches) batch.refuseRest(new TrunklineError('DISCONNECTED', NOT_SENT, { cause: reason }));
     this.batches.clear();
+    this.context?.timers.stop(this.timer);
     for (const { reject } of this.waiters.splice(0)) reject(reason);
   }
 }

@@ -1,28 +1,6 @@
-import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { createRequire } from 'node:module';
 import { test } from 'node:test';
-import { pathToFileURL } from 'node:url';
+import { ends } from './child-script.js';
 import { Real } from './real.js';
-
-const resolve = (name: string) => JSON.stringify(pathToFileURL(createRequire(import.meta.url).resolve(name)).href);
-
-/** Runs a module that must end by itself, without process.exit. */
-async function ends(body: string, address: string): Promise<void> {
-  const source = `
-    const { connect, Client } = await import(${resolve('@trunkline/subscriber')});
-    const { connect: connectProvider, bind } = await import(${resolve('@trunkline/publisher')});
-    const { openConnection } = await import(${resolve('@trunkline/proto/connect')});
-    const address = ${JSON.stringify(address)};
-    const pause = (ms) => new Promise((done) => setTimeout(done, ms));
-    ${body}`;
-  const child = spawn(process.execPath, ['--unhandled-rejections=strict', '--input-type=module', '-e', source], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-    timeout: 20_000,
-  });
-  assert.deepEqual(await once(child, 'exit'), [0, null], body);
-}
 
 // What the SDKs alone do is in their own tests; here are the ends of a client that has much under way.
 test('F28: a client for a dead address that is closed at once or later, with calls under way', async () => {
