@@ -1,4 +1,6 @@
 import { Flag, OFFSET, readU32, Session, Type } from '@trunkline/proto';
+import { keyOf } from '../../../dispatcher/dist/kept.js';
+import { SpecialLane } from '../../../dispatcher/dist/lane.js';
 import { Member } from '../../../dispatcher/dist/member.js';
 import { Outbox } from '../../../dispatcher/dist/outbox.js';
 import { Pacer, Prober } from '../../../dispatcher/dist/pacer.js';
@@ -203,6 +205,72 @@ export const canaries: readonly Canary[] = [
       patch(Member, 'tellMissed', (self) => {
         self.missed = undefined;
       }),
+  },
+  {
+    name: 'a GAP counts one too many (Flow)',
+    checkers: ['sequences'],
+    break: () =>
+      patch(Member, 'miss', (_self, original, [count, ...where]) => original((count as number) + 1, ...where)),
+  },
+  {
+    name: 'a GAP does not count all that was dropped (Flow)',
+    checkers: ['sequences'],
+    break: () =>
+      patch(Member, 'miss', (self, original, args) => (self.missed === undefined ? original(...args) : undefined)),
+  },
+  {
+    name: 'a GAP tells of other responses than those that were dropped (Flow)',
+    checkers: ['sequences'],
+    break: () =>
+      patch(Member, 'miss', (_self, original, [count, first, last]) =>
+        original(count, (first as number) + 1, (last as number) + 1),
+      ),
+  },
+  {
+    name: 'a response is told in a GAP and delivered all the same (Flow)',
+    checkers: ['sequences'],
+    break: () =>
+      patch(Outbox, 'miss', (self, original, args) => {
+        original(...args);
+        const [member, buffer, start, end, count] = args as [Member, Uint8Array, number, number, number];
+        if (!member.left) (Reflect.get(self, 'session') as Session).sendData(buffer, start, end, count);
+      }),
+  },
+  {
+    name: 'conflation keeps the oldest instead of the newest (Flow)',
+    checkers: ['sequences'],
+    break: () =>
+      patch(Outbox, 'queueLatest', (self, original, args) => {
+        const [member, buffer, at] = args as [Member, Uint8Array, number];
+        const waiting = Reflect.get(self, 'latest') as Map<Member, Map<string, unknown>>;
+        return waiting.get(member)?.has(keyOf(buffer, at)) ? undefined : original(...args);
+      }),
+  },
+  {
+    name: 'what conflation holds back is never delivered (Flow)',
+    checkers: ['sequences'],
+    break: () => patch(SpecialLane, 'onTimer', ignore),
+  },
+  {
+    name: 'some responses go to two of a group (Flow)',
+    checkers: ['sequences'],
+    break: () => {
+      let count = 0;
+      return patch(SpecialLane, 'deliver', (self, original, args) => {
+        original(...args);
+        if (self.options.returnHandler === 'group' && ++count % 5 === 0) original(...args);
+      });
+    },
+  },
+  {
+    name: 'some responses go to nobody of a group (Flow)',
+    checkers: ['sequences'],
+    break: () => {
+      let count = 0;
+      return patch(SpecialLane, 'deliver', (self, original, args) =>
+        self.options.returnHandler === 'group' && ++count % 5 === 0 ? undefined : original(...args),
+      );
+    },
   },
   {
     name: 'some credit is never given back (Flow)',

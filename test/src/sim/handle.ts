@@ -36,6 +36,8 @@ export class Segment {
   live = false;
   /** Responses that a GAP for overflow told of. */
   missed = 0;
+  /** Where they were. */
+  readonly gaps: GapEvent[] = [];
   historyGap = false;
   /** Until the session ended. */
   open = true;
@@ -58,6 +60,11 @@ export class Segment {
     this.generation = event.generation;
     this.told = new Set([event.generation]);
     this.cursor = event.sequence;
+  }
+
+  /** Whether a GAP may mean it. */
+  toldOf(sequence: number): boolean {
+    return this.gaps.some(({ first, last }) => sequence >= first && sequence <= last);
   }
 }
 

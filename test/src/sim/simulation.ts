@@ -16,6 +16,8 @@ import { type SimProcess, Violation, World } from './world.js';
 
 /** Longest that everything may take to be well again after the last fault, ms of virtual time. */
 const CONVERGE_WITHIN = 30_000;
+/** Time without faults before everything comes to its end, ms of virtual time. */
+const PEACE = 2000;
 /** Steps of the dispatcher between two looks at what is dear to look at. */
 const LOOK_EVERY = 8;
 
@@ -115,6 +117,8 @@ export class Simulation implements Watched, ProviderWorld, SubscriberWorld, Faul
     faults.stop();
     await this.converge('after the faults');
     if (scenario.blackout) await this.blackout();
+    // what comes in peace is accounted for to the last response
+    await world.run(world.now + PEACE);
     await this.quiet();
     await this.leave();
   }

@@ -22,6 +22,8 @@ export interface Watched {
   readonly dispatcherProcess: SimProcess | undefined;
   /** When the dispatcher's process last went on after it was stopped: its timers are late until then. */
   readonly awakeSince: number;
+  /** Providers say nothing any more, so that what is under way comes to its end. */
+  readonly silent: boolean;
   /** Times a reload changed the table. */
   readonly reloads: number;
 }

@@ -1,7 +1,7 @@
 import type { EndEvent, GapEvent, StatusEvent } from '@trunkline/subscriber/core';
 import type { Ending } from '../../../../dispatcher/dist/stream.js';
 import type { Handle, SeenMessage, Segment } from '../handle.js';
-import type { StreamLedger } from '../ledger.js';
+import type { Entry, StreamLedger } from '../ledger.js';
 import type { Run } from '../provider-part.js';
 import { type Body, FINAL_CODES, REFUSED_PARAMS } from '../scenario.js';
 import { Checker } from './checker.js';
@@ -171,6 +171,8 @@ export class Sequences extends Checker {
   private calm = new Map<StreamLedger, number>();
 
   override converged(): void {
+    // what comes from then on is looked at when all is silent
+    if (this.sim.silent) return;
     this.calm = new Map();
     for (const { segment } of this.sim.handles) {
       if (segment?.ledger !== undefined) this.calm.set(segment.ledger, segment.ledger.sequence);
@@ -279,6 +281,17 @@ export class Sequences extends Checker {
       const lossless = overflow === 'block' || overflow === 'disconnect';
       this.check(!lossless || segment.damaged || segment.shared, () => `${handle}: a GAP of ${gap.count} for overflow`);
       segment.missed += gap.count;
+      segment.gaps.push(gap);
+      const { ledger, seen } = segment;
+      if (ledger === undefined || segment.damaged || segment.shared) return;
+      const possible = ledger.entries
+        .slice(gap.first - 1, gap.last)
+        .filter(({ sequence, body }) => handle.matches(body) && !seen.has(sequence));
+      const right = gap.count > 0 && gap.count <= possible.length;
+      this.check(
+        right,
+        () => `${handle}: a GAP of ${gap.count}, ${possible.length} of ${gap.first}-${gap.last} are missing`,
+      );
     } else segment.historyGap = true;
   }
 
@@ -302,41 +315,57 @@ export class Sequences extends Checker {
     const ledger = first?.segment?.ledger;
     if (first === undefined || ledger === undefined) return;
     const segments = group.map(({ segment }) => segment!);
-    const lossy =
-      group.some(({ options }) => options.overflow === 'latest') || segments.some(({ missed }) => missed > 0);
-    if (lossy || segments.some(({ damaged }) => damaged)) return;
+    if (segments.some(({ damaged }) => damaged)) return;
     const since = Math.max(this.calm.get(ledger) ?? 0, ...segments.map(({ joined }) => joined));
-    for (const { sequence, body } of ledger.entries.slice(since)) {
-      const got = !first.matches(body) || segments.some(({ seen }) => seen.has(sequence));
-      this.check(got, () => `${first}: ${sequence} went to nobody of the group`);
-    }
+    const absent = ledger.entries
+      .slice(since)
+      .filter(({ sequence, body }) => first.matches(body) && !segments.some(({ seen }) => seen.has(sequence)));
+    const told = absent.filter(({ sequence }) => segments.some((segment) => segment.toldOf(sequence)));
+    const conflates = group.some(({ options }) => options.overflow === 'latest');
+    const [lost] = conflates ? [] : absent.filter((entry) => !told.includes(entry));
+    this.check(lost === undefined, () => `${first}: ${lost?.sequence} went to nobody of the group`);
+    const missed = segments.reduce((sum, segment) => sum + segment.missed, 0);
+    const right = conflates || absent.length <= missed;
+    this.check(right, () => `${first}: ${absent.length} went to nobody of the group, ${missed} were told in GAPs`);
   }
 
   /** Every response was delivered, filtered, conflated or told in a GAP, exactly once. */
   private account(handle: Handle, segment: Segment): void {
-    const { ledger, joined, event, delivered, missed, shared } = segment;
+    const { ledger, joined, event, missed, shared, seen } = segment;
     const { mode, overflow } = handle.options;
     if (ledger === undefined) return;
     this.toldLoss(handle, segment);
     if (mode === 'group') return;
     const live = ledger.entries.slice(joined).filter((entry) => handle.matches(entry.body));
-    const got = new Set(delivered.map(({ sequence }) => sequence));
-    if (mode === 'latest' || overflow === 'latest') {
-      const newest = new Map(live.map((entry) => [entry.key, entry.sequence]));
-      if (missed > 0) return;
-      for (const [key, sequence] of newest)
-        this.check(got.has(sequence), () => `${handle}: newest of ${key}, ${sequence}, is missing`);
-      return;
-    }
     const after = event.resumed ? segment.before : 0;
     const kept = event.snapshot ? ledger.keptAt(joined, after) : [];
     if (kept === undefined) return;
     const due = [...kept.filter((entry) => handle.matches(entry.body)), ...live];
-    const absent = due.filter(({ sequence }) => !got.has(sequence)).length;
-    const right = shared ? absent <= missed : absent === missed;
+    const absent = due.filter(({ sequence }) => !seen.has(sequence));
+    if (mode === 'latest' || overflow === 'latest') {
+      this.conflated(handle, segment, due, absent);
+      return;
+    }
+    const told = absent.every(({ sequence }) => segment.toldOf(sequence));
+    const right = shared ? absent.length <= missed : absent.length === missed && told;
     this.check(
       right,
-      () => `${handle}: ${absent} of ${due.length} responses are missing and ${missed} were told in GAPs`,
+      () => `${handle}: ${absent.length} of ${due.length} responses are missing and ${missed} were told in GAPs`,
+    );
+  }
+
+  /** What is missing was told in a GAP, or made way for a newer response of its key. */
+  private conflated(handle: Handle, segment: Segment, due: readonly Entry[], absent: readonly Entry[]): void {
+    const { missed, shared, seen } = segment;
+    const newest = new Map(due.map((entry) => [entry.key, entry.sequence]));
+    const gone = [...newest].filter(([, sequence]) => !seen.has(sequence));
+    const untold = gone.find(([, sequence]) => !segment.toldOf(sequence));
+    this.check(untold === undefined, () => `${handle}: newest of ${untold?.[0]}, ${untold?.[1]}, is missing`);
+    const right = gone.length <= missed && (shared || missed <= absent.length);
+    this.check(
+      right,
+      () =>
+        `${handle}: ${absent.length} responses are missing, ${gone.length} the newest of their key; ${missed} were told in GAPs`,
     );
   }
 

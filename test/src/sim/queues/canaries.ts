@@ -72,6 +72,48 @@ export const queueCanaries: readonly Canary[] = [
       }),
   },
   {
+    name: 'a position goes back while the dispatcher runs (§8)',
+    checkers: ['positions'],
+    queues: true,
+    break: () =>
+      patch(Group, 'onTimer', (self, original) => {
+        original();
+        self.position = Math.max(0, self.position - 1);
+      }),
+  },
+  {
+    name: 'an older position is stored over a newer one (§8)',
+    checkers: ['positions'],
+    queues: true,
+    break: () =>
+      patch(Group, 'cut', (self, original) => {
+        const { position, acked } = self;
+        self.position = Math.max(0, position - 1);
+        if (position > 0) acked.add(position, position);
+        const cut = original();
+        if (position > 0) acked.remove(position, position);
+        self.position = position;
+        return cut;
+      }),
+  },
+  {
+    name: 'a group forgets which of what it read waits (§8)',
+    checkers: ['convergence', 'never lost'],
+    queues: true,
+    break: () =>
+      patch(Group, 'giveBack', (self, original, args) => {
+        const [parts] = args as [readonly { first: number; last: number }[]];
+        for (const { first, last } of parts) self.settle(first, last);
+        return original([], ...args.slice(1));
+      }),
+  },
+  {
+    name: 'a group keeps members whose sessions are gone (§8, rule 12)',
+    checkers: ['convergence', 'nothing left'],
+    queues: true,
+    break: () => patch(Group, 'leave', ignore),
+  },
+  {
     name: 'a redelivery passes the filter (§8)',
     checkers: ['filter'],
     queues: true,
