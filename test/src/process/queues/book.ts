@@ -1,4 +1,9 @@
-import type { QueueMessage } from '@trunkline/subscriber';
+/** A message as it was delivered. */
+interface Delivery {
+  readonly sequence: number;
+  readonly deliveries: number;
+  readonly redelivered: boolean;
+}
 
 /** What one group saw of one message. */
 interface Seen {
@@ -49,7 +54,7 @@ export class QueueBook {
     return seen;
   }
 
-  deliver(group: string, { sequence, deliveries, redelivered }: QueueMessage, body: string): void {
+  deliver(group: string, { sequence, deliveries, redelivered }: Delivery, body: string): void {
     this.delivered++;
     if (redelivered) this.redelivered++;
     this.stands(body, sequence);
