@@ -43,7 +43,7 @@ function onSmallDevice(directory: string, command: string): ReturnType<typeof ru
   return run('unshare', [...namespaces, 'sh', '-c', shell, process.execPath, script, directory]);
 }
 
-test('a device of 32 MiB that is full to the last byte: acknowledgements go on, publishing resumes', async (context) => {
+test('a device of 32 MiB that is full to the last byte: acknowledgements go on, publishing resumes (F85)', async (context) => {
   const directory = folder(context);
   if (onSmallDevice(directory, 'true').status !== 0) {
     context.diagnostic('nothing may be mounted here: a limit of 4 MiB for each file stands in');

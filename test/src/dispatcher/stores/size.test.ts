@@ -7,7 +7,7 @@ import { chunk, commit, put, ranges, readAll } from './helpers.js';
 
 const MIB = 1024 * 1024;
 
-test('a store that much goes through stays as small as what it keeps; a reader beside it changes nothing', async (context) => {
+test('a store that much goes through stays as small as what it keeps; a reader beside it changes nothing (F85)', async (context) => {
   const directory = folder(context);
   const store = opened(context, directory);
   await store.open();
