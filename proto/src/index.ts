@@ -14,6 +14,7 @@ export * from './outgoing.js';
 export * from './params.js';
 export * as payload from './payload.js';
 export * from './ports.js';
+export { nextPublisher } from './publishers.js';
 export * from './session.js';
 export * from './session-host.js';
 export * from './session-types.js';

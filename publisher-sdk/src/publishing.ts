@@ -4,6 +4,7 @@ import {
   knownCode,
   MessageEncoder,
   type Meta,
+  nextPublisher,
   OFFSET,
   payload,
   readU32,
@@ -33,15 +34,13 @@ export const MAX_UNCONFIRMED = 65_536;
 export const MAX_UNCONFIRMED_BYTES = 64 * 1024 * 1024;
 const SLAB_BYTES = 65_536;
 
-let publishers = 0;
-
 /**
  * Publishes into queues. Messages keep their number until they are confirmed and are sent again in the next session,
  * so that the queue stores each once.
  */
 export class Publishing {
   /** Which of the publishers of this process. */
-  readonly index = ++publishers;
+  readonly index = nextPublisher();
   private readonly lanes = new Map<number, Lane>();
   private readonly encoder = new MessageEncoder();
   private session: Session | undefined;

@@ -298,3 +298,28 @@ test('peek shows exact integers, and how a body begins that is too long for an a
     ['ff', { n: 1 }],
   );
 });
+
+test('no handler is called after close, from within a handler neither; the rest goes to the others', async () => {
+  const parts = await queueParts({ retain: '1h' });
+  const provider = parts.provider();
+  await settled(parts, provider.publishMany(QUEUE, bodies(6)));
+  for (const concurrency of [1, 10]) {
+    const calls: string[] = [];
+    const consumption = parts.client().consume(QUEUE, { group: `g${concurrency}`, concurrency }, async (message) => {
+      calls.push(message.text());
+      if (calls.length === 3) await consumption.close();
+    });
+    await stored(parts);
+    assert.deepEqual(calls, ['m1', 'm2', 'm3']);
+    assert.equal(consumption.buffered, 0);
+    const rest: QueueMessage[] = [];
+    const other = parts.client().consume(QUEUE, { group: `g${concurrency}` }, (message) => void rest.push(message));
+    await stored(parts);
+    const last = texts(rest).slice(-3);
+    assert.deepEqual(
+      last.map((text) => text.split(':')[0]),
+      ['m4', 'm5', 'm6'],
+    );
+    await other.close();
+  }
+});
