@@ -54,3 +54,9 @@ export class ChunkSource {
     return chunk && storedAt(chunk.bytes, chunk.offsetOf(first));
   }
 }
+
+/** Which messages an error of reading takes with it; undefined: it may go better next time. */
+export function damageOf(error: unknown): { first: number; last: number } | undefined {
+  if (!(error instanceof TrunklineError) || error.code !== 'STORE_DAMAGED') return undefined;
+  return (error as TrunklineError & { damage?: { first: number; last: number } }).damage;
+}

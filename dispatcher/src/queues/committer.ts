@@ -41,12 +41,19 @@ export interface CommitterOptions {
   encodeQueue(queue: Queue): Uint8Array;
 }
 
+/** Queues of which a commit forgets something. */
+interface ChangedQueues {
+  readonly trimmed: readonly Queue[];
+  /** All that was stored of them. */
+  readonly emptied: readonly Queue[];
+}
+
 /** One commit on its way, and who is told what became of it. */
 interface UnderWay {
   readonly batches: readonly Batch[];
   readonly groups: ReadonlyMap<Group, GroupCut>;
   readonly records: ReadonlyMap<string, Uint8Array | null>;
-  readonly trimmed: readonly Queue[];
+  readonly changed: ChangedQueues;
   readonly drops: readonly number[];
   readonly done: readonly ((error?: TrunklineError) => void)[];
 }
@@ -63,6 +70,8 @@ export class Committer implements Flushable {
   private readonly groups = new Set<Group>();
   private readonly publishers = new Map<string, Publisher>();
   private records = new Map<string, Uint8Array | null>();
+  /** Records of commits that failed, the newest of each: stored again where nothing newer waits. */
+  private readonly undone = new Map<string, Uint8Array | null>();
   private drops: number[] = [];
   private done: ((error?: TrunklineError) => void)[] = [];
   private urgent = false;
@@ -72,6 +81,9 @@ export class Committer implements Flushable {
   private failed: TrunklineError | undefined;
   /** Not even records can be written. */
   private blocked = false;
+  /** The failure that was logged last, until the store takes messages again. */
+  private told: string | undefined;
+  private closed = false;
   private lastTime = 0;
   private readonly retry = new Timer({ onTimer: () => this.again() });
   private readonly soon = new Timer({ onTimer: () => this.schedule() });
@@ -107,6 +119,7 @@ export class Committer implements Flushable {
     this.schedule();
   }
 
+  /** Forgets all messages of a queue that is gone. */
   dropMessages(queue: number): void {
     this.drops.push(queue);
     this.schedule();
@@ -131,13 +144,13 @@ export class Committer implements Flushable {
 
   private schedule(): void {
     this.urgent = true;
-    if (this.scheduled) return;
+    if (this.scheduled || this.closed) return;
     this.scheduled = true;
     this.options.flusher.add(this);
   }
 
   private scheduleSoon(): void {
-    if (!this.urgent && !this.soon.active) this.options.timers.start(this.soon, SOON);
+    if (!this.urgent && !this.soon.active && !this.closed) this.options.timers.start(this.soon, SOON);
   }
 
   flush(): void {
@@ -169,7 +182,7 @@ export class Committer implements Flushable {
     this.urgent = false;
     const budget = { bytes: COMMIT_BYTES, messages: COMMIT_MESSAGES };
     const batches = this.cutQueues(budget);
-    const trimmed = this.cutRecords();
+    const changed = this.cutRecords();
     const groups = this.cutGroups();
     const { records, drops, done } = this;
     this.records = new Map();
@@ -189,10 +202,10 @@ export class Committer implements Flushable {
         bytes: bytes.slice(),
       })),
       put,
-      trim: trimmed.map(({ id, floor }) => ({ queue: id, upTo: floor })),
-      drop: drops,
+      trim: changed.trimmed.map(({ id, floor }) => ({ queue: id, upTo: floor })),
+      drop: [...drops, ...changed.emptied.map(({ id }) => id)],
     };
-    const underWay = { batches, groups, records, trimmed, drops, done };
+    const underWay = { batches, groups, records, changed, drops, done };
     this.underWay++;
     this.commits++;
     store.commit(commit).then(
@@ -208,7 +221,8 @@ export class Committer implements Flushable {
       if (!queue.durable) continue;
       if (budget.bytes <= 0 || budget.messages <= 0) break;
       this.queues.delete(queue);
-      const batch = queue.inlet.cut(budget);
+      // what a commit forgets of a queue, it forgets after it has stored something
+      const batch = queue.dropDue ? undefined : queue.inlet.cut(budget);
       if (queue.inlet.hasPending) more.push(queue);
       if (queue.recordDue) this.due.push(queue);
       if (batch === undefined) continue;
@@ -222,18 +236,20 @@ export class Committer implements Flushable {
     return batches;
   }
 
-  /** Records of queues that changed; returns those of which something is trimmed. */
-  private cutRecords(): Queue[] {
+  /** Records of queues that changed; returns those of which something is forgotten. */
+  private cutRecords(): ChangedQueues {
     const trimmed: Queue[] = [];
+    const emptied: Queue[] = [];
     for (const queue of this.due.splice(0)) {
       if (queue.closed || !queue.recordDue) continue;
       queue.recordDue = false;
       this.records.set(queueRecord(queue.id), this.options.encodeQueue(queue));
-      if (!queue.trimDue) continue;
+      if (queue.dropDue) emptied.push(queue);
+      else if (queue.trimDue) trimmed.push(queue);
+      queue.dropDue = false;
       queue.trimDue = false;
-      trimmed.push(queue);
     }
-    return trimmed;
+    return { trimmed, emptied };
   }
 
   private cutGroups(): Map<Group, GroupCut> {
@@ -252,7 +268,7 @@ export class Committer implements Flushable {
 
   private succeeded({ batches, groups, done }: UnderWay): void {
     this.underWay--;
-    if (batches.length > 0) this.refusal = undefined;
+    if (batches.length > 0) this.tookMessages();
     // groups first: otherwise they would see messages that they may not deliver yet, and ask for another commit
     for (const cut of groups.values()) cut.flushed();
     for (const batch of batches) batch.queue.stored(batch);
@@ -260,14 +276,22 @@ export class Committer implements Flushable {
     this.ended();
   }
 
+  private tookMessages(): void {
+    this.refusal = undefined;
+    if (this.told !== undefined) this.options.log.info({}, 'the store takes messages again');
+    this.told = undefined;
+  }
+
   private failedWith(underWay: UnderWay, cause: unknown): void {
-    const { batches, groups, records, trimmed, drops, done } = underWay;
+    const { batches, groups, records, changed, drops, done } = underWay;
     this.underWay--;
     const error =
       cause instanceof TrunklineError ? cause : new TrunklineError('STORE_FAILED', String(cause), { cause });
-    const first = this.failed === undefined;
     this.failed ??= error;
-    if (first) this.options.log.error({ code: error.code, error: error.message }, 'the store takes nothing');
+    if (this.told !== error.code) {
+      this.told = error.code;
+      this.options.log.error({ code: error.code, error: error.message }, 'the store takes nothing');
+    }
     const refusal = refusalOf(error);
     this.refusal = refusal;
     for (const batch of [...batches].reverse()) batch.queue.failed(batch, refusal);
@@ -275,10 +299,11 @@ export class Committer implements Flushable {
       cut.failed();
       if (!group.closed) this.groups.add(group);
     }
-    for (const [key, value] of records) if (!this.records.has(key)) this.records.set(key, value);
-    for (const queue of trimmed) {
+    for (const [key, value] of records) this.undone.set(key, value);
+    for (const queue of changed.trimmed) queue.trimDue = true;
+    for (const queue of changed.emptied) queue.dropDue = true;
+    for (const queue of [...changed.trimmed, ...changed.emptied]) {
       queue.recordDue = true;
-      queue.trimDue = true;
       this.queues.add(queue);
     }
     this.drops.unshift(...drops);
@@ -294,11 +319,13 @@ export class Committer implements Flushable {
       const { refusal } = this;
       if (this.failed.code !== 'STORE_FULL') this.blocked = true;
       this.failed = undefined;
+      this.records = new Map([...this.undone, ...this.records]);
+      this.undone.clear();
       // told now, and not when they time out
       if (refusal !== undefined) for (const queue of this.queues) if (queue.durable) queue.inlet.refuse(refusal);
-      this.options.timers.start(this.retry, STORE_AGAIN);
+      if (!this.closed) this.options.timers.start(this.retry, STORE_AGAIN);
     }
-    if (!this.scheduled) {
+    if (!this.scheduled && !this.closed) {
       this.scheduled = true;
       this.options.flusher.add(this);
     }
@@ -314,6 +341,7 @@ export class Committer implements Flushable {
   close(): void {
     this.options.timers.stop(this.retry);
     this.options.timers.stop(this.soon);
+    this.closed = true;
     this.blocked = true;
   }
 }

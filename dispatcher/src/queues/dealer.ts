@@ -1,5 +1,6 @@
-import { readU32, Timer, TrunklineError } from '@trunkline/proto';
+import { readU32, Timer } from '@trunkline/proto';
 import type { CachedChunk } from './chunk-cache.js';
+import { damageOf } from './chunk-source.js';
 import type { Group } from './group.js';
 import type { Member } from './member.js';
 import { isTimed, timesOf } from './stored-message.js';
@@ -10,6 +11,8 @@ const RUN_BYTES = 65536;
 const MOST_AT_ONCE = 64;
 /** Messages that were read and wait for something else than a member: beyond it nothing new is read. */
 const MAX_HELD_BACK = 100_000;
+/** So many messages that are not for the group are passed over in one go; then others have their turn. */
+const MOST_PASSED = 2048;
 /** After the store could not be read, ms. */
 const READ_AGAIN = 1000;
 /** A message that no member can take waits so long, ms. */
@@ -21,6 +24,8 @@ export class Dealer {
   private fetched: readonly CachedChunk[] = [];
   private reading = false;
   private running = false;
+  private closed = false;
+  private passed = 0;
   private turn = 0;
   private cursor: { chunk: CachedChunk; sequence: number; at: number } | undefined;
   private readonly retry = new Timer({ onTimer: () => this.run() });
@@ -28,9 +33,14 @@ export class Dealer {
   constructor(private readonly group: Group) {}
 
   run(): void {
-    if (this.running) return;
+    if (this.running || this.closed) return;
     this.running = true;
-    while (this.step());
+    this.passed = 0;
+    while (this.step()) {
+      if (this.passed < MOST_PASSED) continue;
+      this.group.queue.timers.start(this.retry, 0);
+      break;
+    }
     this.running = false;
   }
 
@@ -42,7 +52,7 @@ export class Dealer {
     if (group.ready.size > 0) return this.deliverAgain(member);
     if (group.returned.size > 0) {
       if (!group.counting) group.bump(member.room);
-      return group.ready.size > 0;
+      return group.ready.size > 0 || !group.settling;
     }
     return !group.settling && this.deliverNew(member);
   }
@@ -110,7 +120,15 @@ export class Dealer {
 
   private read(chunk: CachedChunk, sequence: number, at: number): void {
     this.group.next = sequence;
-    this.cursor = { chunk, sequence, at };
+    if (sequence <= chunk.last) this.cursor = { chunk, sequence, at };
+    else this.release(chunk);
+  }
+
+  /** A group at the end of its queue keeps no chunk in memory. */
+  private release({ last }: CachedChunk): void {
+    this.cursor = undefined;
+    const newest = this.fetched[this.fetched.length - 1];
+    if (newest !== undefined && newest.last <= last) this.fetched = [];
   }
 
   private offsetOf(chunk: CachedChunk, sequence: number): number {
@@ -143,6 +161,7 @@ export class Dealer {
     const { group } = this;
     const { bytes } = chunk;
     const { queue } = group;
+    this.passed++;
     this.read(chunk, sequence + 1, at + readU32(bytes, at));
     if (this.isWanted(bytes, at, sequence)) {
       const { due, expires } = timesOf(bytes, at);
@@ -150,10 +169,11 @@ export class Dealer {
       if (now < expires && due > now && due < expires) {
         // not delivered yet: its first delivery is no redelivery
         group.counts.set(sequence, 0);
-        group.delay(sequence, due);
+        group.delay(sequence, due, false);
         return;
       }
-      group.expired++;
+      group.expire(sequence, 0);
+      return;
     }
     group.settle(sequence, sequence);
   }
@@ -213,10 +233,10 @@ export class Dealer {
     group.ready.remove(sequence, sequence);
     if (due > now && due < expires) {
       group.counts.set(sequence, group.countOf(sequence) - 1);
-      group.delay(sequence, due);
+      group.delay(sequence, due, false);
     } else {
-      group.expired++;
-      group.settle(sequence, sequence);
+      // the count of this delivery, which does not take place, is stored already
+      group.expire(sequence, group.countOf(sequence) - 1);
     }
     return false;
   }
@@ -263,7 +283,7 @@ export class Dealer {
     queue.chunks.read(sequence).then(
       (chunks) => {
         this.reading = false;
-        if (this.group.closed) return;
+        if (this.group.closed || this.closed) return;
         this.fetched = chunks;
         const first = chunks[0]?.first ?? queue.last + 1;
         if (first > sequence && sequence > queue.floor) this.group.moveUp(sequence, first - 1, 'damaged');
@@ -276,8 +296,8 @@ export class Dealer {
   private failed(sequence: number, error: unknown): void {
     const { group } = this;
     this.reading = false;
-    if (group.closed) return;
-    const damage = error instanceof TrunklineError && error.code === 'STORE_DAMAGED' ? damageOf(error) : undefined;
+    if (group.closed || this.closed) return;
+    const damage = damageOf(error);
     group.queue.log.error({ group: group.name, sequence, error: String(error) }, 'a queue cannot be read');
     if (damage === undefined || damage.last < sequence) {
       group.queue.timers.start(this.retry, READ_AGAIN);
@@ -288,10 +308,7 @@ export class Dealer {
   }
 
   close(): void {
+    this.closed = true;
     this.group.queue.timers.stop(this.retry);
   }
-}
-
-function damageOf(error: TrunklineError): { first: number; last: number } | undefined {
-  return (error as TrunklineError & { damage?: { first: number; last: number } }).damage;
 }

@@ -1,16 +1,15 @@
 import { MAX_DELAY, Timer, type TimerOwner } from '@trunkline/proto';
 import { Dealer } from './dealer.js';
 import { Delays } from './delays.js';
-import { encodeGroup, type GroupState } from './group-record.js';
+import { doneWith, encodeGroup, type GroupState } from './group-record.js';
 import { Member, type MemberPort } from './member.js';
 import type { MessageFilter } from './options.js';
 import type { Queue } from './queue.js';
 import { type Range, Ranges } from './ranges.js';
+import { Undertaker } from './undertaker.js';
 
 /** Stored ahead as perhaps delivered: this many messages more than the members' windows hold twice. */
 const RESERVE_AHEAD = 1024;
-/** A message that could not be brought to its dead letter queue is tried again after this, ms. */
-const BURY_AGAIN = 1000;
 
 /** A group's record in a commit, and what follows from its fate. */
 export interface GroupCut {
@@ -48,7 +47,7 @@ export class Group implements TimerOwner {
   stored: boolean;
   private bumping = new Ranges();
   private bumpsUnderWay = 0;
-  private burying = 0;
+  private readonly undertaker = new Undertaker(this);
   private lost: GroupState['lost'];
   /** Told when the record as it is now is stored. */
   private waiting: (() => void)[] = [];
@@ -62,7 +61,7 @@ export class Group implements TimerOwner {
     public filter: MessageFilter | undefined,
     state: Omit<GroupState, 'filter'>,
   ) {
-    const { position, reserved, acked, counts, lost } = state;
+    const { position, reserved, acked, counts, delays, lost } = state;
     this.position = position;
     this.acked = acked;
     this.counts = counts;
@@ -74,6 +73,12 @@ export class Group implements TimerOwner {
       // what may have been delivered before the restart and is not done with
       for (const hole of acked.holes(position + 1, this.reserved)) this.returned.add(hole.first, hole.last);
       this.next = this.reserved + 1;
+      for (const [sequence, due] of delays) {
+        if (!this.returned.has(sequence)) continue;
+        this.returned.remove(sequence, sequence);
+        this.delays.add(sequence, due, true);
+      }
+      this.arm();
     }
     this.dealer = new Dealer(this);
   }
@@ -90,8 +95,8 @@ export class Group implements TimerOwner {
 
   /** Read, but neither held nor done with. */
   get heldBack(): number {
-    const { ready, returned, delays, bumping, bumpsUnderWay, burying } = this;
-    return ready.size + returned.size + delays.size + bumping.size + bumpsUnderWay + burying;
+    const { ready, returned, delays, bumping, bumpsUnderWay, undertaker } = this;
+    return ready.size + returned.size + delays.size + bumping.size + bumpsUnderWay + undertaker.size;
   }
 
   /** Messages that wait for a member. */
@@ -169,6 +174,8 @@ export class Group implements TimerOwner {
   private forget(first: number, last: number): void {
     if (this.ready.size > 0) this.ready.remove(first, last);
     if (this.returned.size > 0) this.returned.remove(first, last);
+    if (this.bumping.size > 0) this.bumping.remove(first, last);
+    this.delays.remove(first, last);
     if (this.counts.size === 0) return;
     if (last - first < this.counts.size) {
       for (let sequence = first; sequence <= last; sequence++) this.counts.delete(sequence);
@@ -191,8 +198,9 @@ export class Group implements TimerOwner {
       }
       for (let sequence = first; sequence <= last; sequence++) {
         if (this.isDone(sequence)) continue;
-        if (most > 0 && this.countOf(sequence) >= most) this.bury(sequence, reason);
-        else if (delay > 0) this.delay(sequence, this.queue.time() + delay);
+        const count = this.countOf(sequence);
+        if (most > 0 && count >= most) this.undertaker.add(sequence, count, reason);
+        else if (delay > 0) this.delay(sequence, this.queue.time() + delay, true);
         else this.returned.add(sequence, sequence);
       }
     }
@@ -203,8 +211,10 @@ export class Group implements TimerOwner {
     return this.counts.get(sequence) ?? 1;
   }
 
-  delay(sequence: number, due: number): void {
-    this.delays.add(sequence, due);
+  /** `store`: the message itself does not say so, and a restart has to know. */
+  delay(sequence: number, due: number, store: boolean): void {
+    this.delays.add(sequence, due, store);
+    if (store) this.touch(false);
     this.arm();
   }
 
@@ -218,7 +228,7 @@ export class Group implements TimerOwner {
     for (let sequence = head.first; sequence <= head.last; sequence++) {
       const count = this.countOf(sequence);
       if (bound > 0 && count >= bound) {
-        this.bury(sequence, 'delivered too often');
+        this.undertaker.add(sequence, count, 'delivered too often');
       } else {
         this.counts.set(sequence, count + 1);
         target.add(sequence, sequence);
@@ -227,19 +237,18 @@ export class Group implements TimerOwner {
     this.touch();
   }
 
-  private bury(sequence: number, reason: string): void {
-    this.burying++;
-    this.queue.bury(this, sequence, reason, (buried) => {
-      this.burying--;
-      if (this.closed) return;
-      if (!buried) {
-        this.delay(sequence, this.queue.time() + BURY_AGAIN);
-        return;
-      }
-      this.deadLettered++;
-      this.settle(sequence, sequence);
-      this.touch();
-    });
+  /** Too old to be delivered, and delivered `count` times before. */
+  expire(sequence: number, count: number): void {
+    this.expired++;
+    if (this.queue.options.deadLetter === 0) this.settle(sequence, sequence);
+    else this.undertaker.add(sequence, count, 'expired');
+  }
+
+  /** It is in the dead letter queue, or dropped where there is none. */
+  buried(sequence: number): void {
+    this.deadLettered++;
+    this.settle(sequence, sequence);
+    this.pump();
   }
 
   /** Operator: everything that is out or waits for its time is delivered again now. Returns how many messages. */
@@ -257,6 +266,7 @@ export class Group implements TimerOwner {
       }
       next = this.delays.take(Number.POSITIVE_INFINITY);
     }
+    this.touch(false);
     this.pump();
     return count;
   }
@@ -326,24 +336,34 @@ export class Group implements TimerOwner {
     this.waiting = [];
     this.bumpsUnderWay += bumping.size;
     const reserved = this.reservation();
-    const { position, acked, counts, lost } = this;
-    const record = encodeGroup({ filter: this.filter?.text ?? '', position, reserved, acked, counts, lost });
+    const { counts, lost, undertaker } = this;
+    const delays = this.delays.stored;
+    const done = doneWith(this.position, this.acked, undertaker.committing);
+    const record = encodeGroup({ filter: this.filter?.text ?? '', ...done, reserved, counts, delays, lost });
     return {
       record,
       flushed: () => {
         this.stored = true;
         this.bumpsUnderWay -= bumping.size;
         this.reserved = Math.max(this.reserved, reserved);
-        this.ready.addAll(bumping);
+        this.addOpen(bumping, this.ready);
         for (const done of waiting) done();
         this.pump();
       },
       failed: () => {
         this.bumpsUnderWay -= bumping.size;
-        this.bumping.addAll(bumping);
+        this.addOpen(bumping, this.bumping);
         this.waiting = [...waiting, ...this.waiting];
+        if (this.closed) for (const done of this.waiting.splice(0)) done();
       },
     };
+  }
+
+  /** What is done with meanwhile is left out. */
+  private addOpen(from: Ranges, to: Ranges): void {
+    for (const { first, last } of from) {
+      for (const open of this.acked.holes(Math.max(first, this.position + 1), last)) to.add(open.first, open.last);
+    }
   }
 
   /** Up to where messages may be delivered once this is stored. */
@@ -358,6 +378,7 @@ export class Group implements TimerOwner {
   stopTimers(): void {
     this.queue.timers.stop(this.timer);
     this.dealer.close();
+    this.undertaker.close();
   }
 
   /** Nothing of it is left; members are told by the caller. */

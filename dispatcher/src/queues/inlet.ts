@@ -183,7 +183,10 @@ export class Inlet {
       run.sequence = sequence;
       sequence = stamp(chunk.bytes, at, at + run.end - run.start, sequence, time);
       at += run.end - run.start;
-      if (run.publisher === undefined) continue;
+      if (run.publisher === undefined) {
+        run.confirm.assigned?.();
+        continue;
+      }
       run.publisher.assigned(run);
       queue.host.publisherChanged(queue, run.publisher, run.publisher.id);
     }

@@ -3,6 +3,11 @@ import { RecordReader, RecordWriter } from './record-bytes.js';
 
 /** Who is told what became of its messages. Calls are synchronous and must not throw. */
 export interface Confirm {
+  /**
+   * Messages of the dispatcher's own: they go into the commit that is being put together, and so do records that are
+   * changed now. `stored` or `refused` follows.
+   */
+  assigned?(): void;
   stored(number: number, count: number, sequence: number): void;
   /** Nothing of these was stored. */
   refused(number: number, count: number, reason: PublishRefusal): void;
@@ -110,6 +115,14 @@ export class Publisher {
         kept.push({ number: number + count, count: end - number - count, sequence: range.sequence + skipped });
       }
       return kept;
+    });
+  }
+
+  /** Messages from there on are lost with the end of the queue: they were never stored. */
+  forgetAbove(sequence: number): void {
+    this.ranges = this.ranges.flatMap((range) => {
+      const count = Math.min(range.count, sequence - range.sequence + 1);
+      return count > 0 ? [{ ...range, count }] : [];
     });
   }
 

@@ -1,13 +1,12 @@
 import { type Clock, type Log, OFFSET, readU32, readU53, Timer, type Timers, TrunklineError } from '@trunkline/proto';
-import type { CachedChunk } from './chunk-cache.js';
 import { ChunkSource } from './chunk-source.js';
 import { Group } from './group.js';
-import type { GroupState } from './group-record.js';
+import { type GroupState, newGroup } from './group-record.js';
 import { type Batch, Inlet } from './inlet.js';
 import { Ledger } from './ledger.js';
 import type { Member, MemberPort } from './member.js';
 import type { GroupStart, MessageFilter, QueueOptions } from './options.js';
-import type { Publisher, PublishRefusal } from './publisher.js';
+import type { Confirm, Publisher, PublishRefusal } from './publisher.js';
 import { type Range, Ranges } from './ranges.js';
 import type { Store } from './store.js';
 import { storedAt } from './stored-message.js';
@@ -30,10 +29,8 @@ export interface QueueHost {
   queueChanged(queue: Queue, urgent: boolean): void;
   groupChanged(group: Group, urgent: boolean): void;
   publisherChanged(queue: Queue, publisher: Publisher | undefined, id: string): void;
-  /** Forgets everything that is stored of a queue. */
-  dropMessages(queue: Queue): void;
-  /** Takes a message to the dead letter queue. */
-  bury(queue: Queue, letter: DeadLetter, done: (buried: boolean) => void): void;
+  /** Takes a message to the dead letter queue, which the queue's options name. */
+  bury(queue: Queue, letter: DeadLetter, confirm: Confirm): void;
   /** @throws TrunklineError FILTER_INVALID */
   compile(filter: string): MessageFilter;
 }
@@ -74,9 +71,10 @@ export class Queue {
   published = 0;
   dropped = 0;
   closed = false;
-  /** The next commit stores its record, or gives back what is below `floor`. */
+  /** The next commit stores its record, and with it gives back what is below `floor`, or all there is. */
   recordDue = false;
   trimDue = false;
+  dropDue = false;
   /** Why nothing can be stored in it: a part of it is damaged. A purge makes it whole again. */
   damage: string | undefined;
   readonly inlet: Inlet;
@@ -153,8 +151,6 @@ export class Queue {
   restoreDamage(last: number, message: string): void {
     this.damage ??= message;
     this.floor = this.storedFloor;
-    // its end is known by what its publishers were told
-    for (const publisher of this.inlet.publishers.values()) this.last = Math.max(this.last, publisher.lastSequence);
     this.last = Math.max(this.last, last);
     this.assigned = this.last;
   }
@@ -221,19 +217,32 @@ export class Queue {
   /** A new group; without a name a private one. `after`: the messages above it are its. */
   openGroup(name: string, filter: MessageFilter | undefined, after: number): Group {
     const position = Math.min(this.last, Math.max(this.floor, after));
-    const lost = { count: 0, first: 0, last: 0 };
-    const state = { position, reserved: position, acked: new Ranges(), counts: new Map<number, number>(), lost };
-    return this.addGroup(name, filter, state);
+    return this.addGroup(name, filter, newGroup(position));
   }
 
-  addGroup(name: string, filter: MessageFilter | undefined, state: Omit<GroupState, 'filter'>): Group {
+  private addGroup(name: string, filter: MessageFilter | undefined, state: Omit<GroupState, 'filter'>): Group {
+    const group = this.putGroup(name, filter, state);
+    group.touch();
+    return group;
+  }
+
+  /** After the store was opened; `groupsRestored` follows when all are there. */
+  putGroup(name: string, filter: MessageFilter | undefined, state: Omit<GroupState, 'filter'>): Group {
     const group = new Group(this, name, filter, state);
     if (name === '') this.privates.add(group);
     else this.groups.set(name, group);
     this.least = Math.min(this.least, group.position);
-    if (group.position < this.floor) group.moveUp(0, this.floor, 'retention');
-    group.touch();
     return group;
+  }
+
+  /** What groups have missed is told, and what all of them are past is given back. */
+  groupsRestored(): void {
+    for (const group of this.groups.values()) {
+      if (group.position < this.floor) group.moveUp(0, this.floor, 'retention');
+      group.touch();
+    }
+    // the stored floor may be behind what all groups are past
+    this.passed(0);
   }
 
   closeGroup(group: Group): void {
@@ -264,18 +273,6 @@ export class Queue {
   private leastPosition(): number {
     // private groups come and go, so what is published while none is there is for the ones with a name
     return this.groups.size === 0 ? this.floor : Math.min(this.least, this.last);
-  }
-
-  bury(group: Group, sequence: number, reason: string, done: (buried: boolean) => void): void {
-    const count = group.countOf(sequence);
-    const found = (chunk: CachedChunk | undefined) => {
-      if (chunk === undefined) done(sequence <= this.floor);
-      else {
-        const letter = { bytes: chunk.bytes, at: chunk.offsetOf(sequence), group: group.name, sequence, count, reason };
-        this.host.bury(this, letter, done);
-      }
-    };
-    this.chunks.load(sequence).then(found, () => done(false));
   }
 
   // ---- retention ----
@@ -362,7 +359,7 @@ export class Queue {
     this.raiseFloor(this.last, 'purged');
     if (this.damage !== undefined) {
       this.damage = undefined;
-      this.host.dropMessages(this);
+      this.dropDue = true;
     }
     this.changed();
     return count;

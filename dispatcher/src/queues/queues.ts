@@ -1,13 +1,13 @@
 import { type Clock, type Flusher, type Log, type Timers, TrunklineError } from '@trunkline/proto';
-import { Committer, groupRecord, publisherRecord, queueRecord, TIME_RECORD } from './committer.js';
+import { Committer, groupRecord, queueRecord, TIME_RECORD } from './committer.js';
 import { Declaration, type QueueDeclaration } from './declaration.js';
 import type { Group } from './group.js';
-import { decodeGroup } from './group-record.js';
 import type { MessageFilter, QueueOptions } from './options.js';
-import { Publisher, type PublishRefusal } from './publisher.js';
+import type { Confirm, Publisher, PublishRefusal } from './publisher.js';
 import { type DeadLetter, Queue, type QueueHost } from './queue.js';
 import { RecordReader } from './record-bytes.js';
-import type { Damage, Store, StoreContents } from './store.js';
+import { Restorer } from './restorer.js';
+import type { Damage, Store } from './store.js';
 import { withAttributes } from './stored-message.js';
 
 /** The queues' time is stored so often that a restart may lose about this much of it, ms. */
@@ -44,6 +44,9 @@ export class Queues implements QueueHost {
   /** Parts of the store that could not be read when it was opened. */
   readonly damages: Damage[] = [];
   private readonly entries = new Map<number, QueueEntry>();
+  private readonly byQueue = new Map<Queue, QueueEntry>();
+  /** Dead letter queues that take nothing now, and why. */
+  private readonly unburied = new Map<number, string>();
   private nextId = 1;
   private base: number;
   private origin: number;
@@ -88,46 +91,50 @@ export class Queues implements QueueHost {
     this.committer.groupChanged(group, urgent);
   }
 
-  dropMessages(queue: Queue): void {
-    this.committer.dropMessages(queue.id);
-  }
-
   publisherChanged(queue: Queue, publisher: Publisher | undefined, id: string): void {
-    if (queue.durable) this.committer.publisherChanged(queue, publisher, id);
+    // the records of a queue that is gone were deleted with it
+    if (queue.durable && !(queue.closed && publisher !== undefined)) {
+      this.committer.publisherChanged(queue, publisher, id);
+    }
   }
 
-  bury(queue: Queue, letter: DeadLetter, done: (buried: boolean) => void): void {
+  bury(queue: Queue, letter: DeadLetter, confirm: Confirm): void {
     const { deadLetter } = queue.options;
-    if (deadLetter === 0) {
-      done(true);
-      return;
-    }
     const target = this.find(deadLetter);
     if (target === undefined) {
-      this.log.error({ deadLetter }, 'there is no such dead letter queue');
-      done(false);
+      this.notBuried(
+        deadLetter,
+        { code: 'UNKNOWN_SERVICE', message: 'there is no such queue', retryable: true },
+        confirm,
+      );
       return;
     }
     const { group, sequence, count, reason } = letter;
     const message = withAttributes(letter.bytes, letter.at, {
       deadReason: reason,
-      deadOrigin: this.codeOf(queue),
+      deadOrigin: this.byQueue.get(queue)?.declaration.code ?? 0,
       deadGroup: group,
       deadSequence: sequence,
       deadCount: count,
     });
     target.inlet.append(message, {
-      stored: () => done(true),
-      refused: (_number, _count, { code, message: why }) => {
-        this.log.warn({ deadLetter, code, error: why }, 'a message could not be brought to its dead letter queue');
-        done(false);
+      assigned: () => confirm.assigned?.(),
+      stored: (...told) => {
+        this.unburied.delete(deadLetter);
+        confirm.stored(...told);
       },
+      refused: (_number, _count, refusal) => this.notBuried(deadLetter, refusal, confirm),
     });
   }
 
-  private codeOf(queue: Queue): number {
-    for (const [code, entry] of this.entries) if (entry.queue === queue) return code;
-    return 0;
+  private notBuried(deadLetter: number, refusal: PublishRefusal, confirm: Confirm): void {
+    const { code, message } = refusal;
+    // it is tried again and again, and told once
+    if (this.unburied.get(deadLetter) !== code) {
+      this.log.error({ deadLetter, code, error: message }, 'messages cannot be brought to their dead letter queue');
+    }
+    this.unburied.set(deadLetter, code);
+    confirm.refused(0, 1, refusal);
   }
 
   // ---- the store ----
@@ -137,16 +144,15 @@ export class Queues implements QueueHost {
     if (this.store === undefined) return;
     const contents = await this.store.open();
     this.origin = this.clock.now();
-    this.base = Math.max(this.options.date(), this.storedTime(contents) + TIME_MARGIN);
+    const restorer = new Restorer(this, contents, (damage) => this.damaged(damage));
+    const time = contents.records.get(TIME_RECORD);
+    const stored = time && restorer.decoded(TIME_RECORD, () => new RecordReader(time).integer());
+    this.base = Math.max(this.options.date(), (stored ?? 0) + TIME_MARGIN);
     for (const damage of contents.damages) this.damaged(damage);
-    this.restoreQueues(contents);
-    for (const { queue } of this.entries.values()) this.restorePublishers(queue, contents);
-    this.restoreDamaged(contents);
-    for (const { queue } of this.entries.values()) {
-      this.restoreGroups(queue, contents);
-      // the stored floor may be behind what all groups are past
-      queue.passed(0);
+    for (const { queue, declaration } of restorer.restore()) {
+      this.enter({ queue, declaration, served: declaration.by === 'admin' });
     }
+    this.nextId = restorer.nextId;
     const messages = [...this.entries.values()].reduce((sum, { queue }) => sum + queue.depth, 0);
     this.log.info({ queues: this.entries.size, messages }, 'store open');
   }
@@ -156,88 +162,15 @@ export class Queues implements QueueHost {
     this.log.error({ ...damage }, 'a part of the store cannot be read');
   }
 
-  private storedTime({ records }: StoreContents): number {
-    const bytes = records.get(TIME_RECORD);
-    return this.decoded(TIME_RECORD, () => (bytes === undefined ? 0 : new RecordReader(bytes).integer())) ?? 0;
-  }
-
-  /** A record that cannot be read is told, and the others are not the worse for it. */
-  private decoded<T>(key: string, decode: () => T): T | undefined {
-    try {
-      return decode();
-    } catch (error) {
-      if (!(error instanceof TrunklineError)) throw error;
-      this.damaged({ queue: undefined, first: 0, last: 0, message: `record ${key}: ${error.message}` });
-      return undefined;
-    }
-  }
-
-  private restoreQueues({ records, queues }: StoreContents): void {
-    const stored = new Map(queues.map((each) => [each.queue, each]));
-    for (const [key, bytes] of records) {
-      if (!key.startsWith('queue/')) continue;
-      const id = Number(key.slice('queue/'.length));
-      const restored = this.decoded(key, () => Declaration.decode(bytes));
-      if (restored === undefined || !Number.isSafeInteger(id)) continue;
-      this.nextId = Math.max(this.nextId, id + 1);
-      const queue = new Queue(this, id, restored.declaration.options);
-      queue.restore(restored.state, stored.get(id));
-      stored.delete(id);
-      const { declaration } = restored;
-      this.entries.set(declaration.code, { queue, declaration, served: declaration.by === 'admin' });
-    }
-    for (const { queue, first, last } of stored.values()) {
-      this.nextId = Math.max(this.nextId, queue + 1);
-      this.damaged({ queue, first, last, message: 'messages of a queue whose record is missing' });
-    }
-  }
-
-  /** A queue with a damaged part takes nothing until it is purged; what can be read of it is delivered. */
-  private restoreDamaged({ damages, queues }: StoreContents): void {
-    const whole = new Set(queues.map(({ queue }) => queue));
-    for (const { queue: id, last, message } of damages) {
-      if (id === undefined || whole.has(id)) continue;
-      for (const { queue } of this.entries.values()) if (queue.id === id) queue.restoreDamage(last, message);
-    }
-  }
-
-  private restorePublishers(queue: Queue, { records }: StoreContents): void {
-    const publishers = publisherRecord(queue.id, '');
-    for (const [key, bytes] of records) {
-      if (!key.startsWith(publishers)) continue;
-      const id = key.slice(publishers.length);
-      const publisher = this.decoded(key, () => Publisher.decode(id, bytes));
-      if (publisher !== undefined) queue.inlet.publishers.set(id, publisher);
-    }
-  }
-
-  private restoreGroups(queue: Queue, { records }: StoreContents): void {
-    const groups = groupRecord(queue.id, '');
-    for (const [key, bytes] of records) {
-      const state = key.startsWith(groups) ? this.decoded(key, () => decodeGroup(bytes)) : undefined;
-      if (state === undefined) continue;
-      const { filter, ...rest } = state;
-      const position = Math.min(rest.position, queue.last);
-      queue.addGroup(key.slice(groups.length), this.storedFilter(filter), { ...rest, position }).stored = true;
-    }
-  }
-
-  private storedFilter(text: string): MessageFilter | undefined {
-    if (text === '') return undefined;
-    try {
-      return this.compile(text);
-    } catch (error) {
-      if (!(error instanceof TrunklineError)) throw error;
-      this.log.error({ filter: text, error: error.message }, 'a stored filter does not compile any more');
-      return { text, matches: () => false, broken: error };
-    }
-  }
-
   private encodeQueue(queue: Queue): Uint8Array {
-    for (const { queue: other, declaration } of this.entries.values()) {
-      if (other === queue) return declaration.encode(queue);
-    }
-    throw new TrunklineError('STATE_INVALID', 'a queue without an entry is stored');
+    const entry = this.byQueue.get(queue);
+    if (entry === undefined) throw new TrunklineError('STATE_INVALID', 'a queue without an entry is stored');
+    return entry.declaration.encode(queue);
+  }
+
+  private enter(entry: QueueEntry): void {
+    this.entries.set(entry.declaration.code, entry);
+    this.byQueue.set(entry.queue, entry);
   }
 
   // ---- the queues ----
@@ -315,7 +248,7 @@ export class Queues implements QueueHost {
     if (known?.served) this.checkStorage(known, options);
     if (known !== undefined) this.forget(known, 'the queue was declared anew');
     const entry = { queue: new Queue(this, this.nextId++, options), declaration, served: true };
-    this.entries.set(code, entry);
+    this.enter(entry);
     this.storeDeclaration(entry);
     return entry.queue;
   }
@@ -349,6 +282,7 @@ export class Queues implements QueueHost {
 
   private forget({ queue, declaration }: QueueEntry, reason: string): void {
     this.entries.delete(declaration.code);
+    this.byQueue.delete(queue);
     const groups = [...queue.groups.keys()];
     queue.close(reason);
     if (this.store === undefined) return;

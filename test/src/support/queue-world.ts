@@ -97,6 +97,8 @@ export class QueueWorld {
   date = 1_700_000_000_000;
   queues!: Queues;
   declarations: QueueOptions[] = [];
+  /** Hears what is logged as an error or for information. */
+  say: (text: string) => void = () => {};
   private life = 0;
   private number = 1;
 
@@ -117,7 +119,7 @@ export class QueueWorld {
       clock,
       timers,
       flusher: new Flusher((run) => this.world.later(() => (life === this.life ? run() : undefined))),
-      log: silentLog,
+      log: { ...silentLog, error: (_fields, text) => this.say(text), info: (_fields, text) => this.say(text) },
       store,
       date: () => this.date,
       compile: testFilter,

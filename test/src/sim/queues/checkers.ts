@@ -40,7 +40,8 @@ export class QueueCheckers implements StoreListener {
   readonly ackTimeouts = new Map<number, number>();
   private readonly places = new Map<string, number>();
   private readonly seen = new Map<string, Map<number, Seen>>();
-  private readonly graves = new Set<string>();
+  /** Where in the dead letter queue a message of a group lies. */
+  private readonly graves = new Map<string, number>();
   private readonly held = new WeakMap<Consumer, Map<number, number>>();
   /** What was settled in this step of the dispatcher: what it sends goes out at its end, in whatever order it was said. */
   private readonly settledNow = new Set<string>();
@@ -76,7 +77,7 @@ export class QueueCheckers implements StoreListener {
 
   /** A message has one place, whoever tells of it, and a place one message. */
   private stands(code: number, id: number, sequence: number): void {
-    // a ring begins anew with each process; a dead letter may be brought again
+    // a ring begins anew with each process; a dead letter has the id of a message that lies in several graves
     if (code === RING || code === DEAD) return;
     for (const [key, value] of [
       [`${code} id ${id}`, sequence],
@@ -162,8 +163,11 @@ export class QueueCheckers implements StoreListener {
     this.stands(plan.code, id, sequence);
     if (plan.code !== DEAD) return;
     const grave = `${attrs.deadOrigin}/${attrs.deadGroup} ${attrs.deadSequence}`;
-    if (!this.graves.has(grave)) this.buried++;
-    this.graves.add(grave);
+    const known = this.graves.get(grave);
+    if (known === undefined) this.buried++;
+    this.graves.set(grave, sequence);
+    const two = () => `the dead letter ${grave} lies at ${known} and ${sequence}`;
+    this.check(known === undefined || known === sequence, 'buried once', two);
   }
 
   handled(plan: GroupPlan, sequence: number): void {
