@@ -129,9 +129,12 @@ export class SpecialLane extends Lane implements LaneView, TimerOwner {
   private readonly delivery: LaneDelivery | undefined;
   private timer: Timer | undefined;
   private closed = false;
-  /** Offset of the first message of the current run that the filter let pass, those of the others, and their bytes. */
+  /** Of the current run: where the first message that the filter let pass begins, and the last one ends. */
   firstHit = 0;
-  private moreHits: number[] | undefined;
+  private hitEnd = 0;
+  /** Where neighbours end and the next ones begin, in turns. */
+  private breaks: number[] | undefined;
+  private hits = 0;
   hitBytes = 0;
 
   constructor(
@@ -186,10 +189,14 @@ export class SpecialLane extends Lane implements LaneView, TimerOwner {
   /** Notes a message of the current run for `deliverHits` or `deliverHit`; returns true for the first of the run. */
   hit(at: number, length: number): boolean {
     const first = this.hitBytes === 0;
-    this.hitBytes += length;
     if (first) this.firstHit = at;
-    else if (this.moreHits === undefined) this.moreHits = [at];
-    else this.moreHits.push(at);
+    else if (at !== this.hitEnd) {
+      this.breaks ??= [];
+      this.breaks.push(this.hitEnd, at);
+    }
+    this.hitEnd = at + length;
+    this.hitBytes += length;
+    this.hits++;
     return first;
   }
 
@@ -197,28 +204,30 @@ export class SpecialLane extends Lane implements LaneView, TimerOwner {
   deliverHit(target: Uint8Array, at: number): number {
     const end = at + this.hitBytes;
     this.hitBytes = 0;
+    this.hits = 0;
     writeU32(target, at + OFFSET.line, this.line);
     this.deliver(target, at, end, 1);
     return end;
   }
 
-  /** What was noted; copied to `at` of `target`, which has room for `hitBytes`. */
+  /** What was noted; copied to `at` of `target`, which has room for `hitBytes`. Neighbours are copied together. */
   deliverHits(buffer: Uint8Array, target: Uint8Array, at: number): void {
-    const { moreHits } = this;
-    let to = this.copyHit(buffer, this.firstHit, target, at);
-    if (moreHits !== undefined) for (const from of moreHits) to = this.copyHit(buffer, from, target, to);
+    const { breaks, hits, hitBytes, line } = this;
+    let from = this.firstHit;
+    let to = at;
+    for (let index = 0; breaks !== undefined && index < breaks.length; index += 2) {
+      target.set(buffer.subarray(from, breaks[index]), to);
+      to += breaks[index]! - from;
+      from = breaks[index + 1]!;
+    }
+    target.set(buffer.subarray(from, this.hitEnd), to);
+    const end = at + hitBytes;
+    for (let each = at; each < end; each += readU32(target, each)) writeU32(target, each + OFFSET.line, line);
     // not kept: the next run may have one hit for each of 10,000 lanes
-    this.moreHits = undefined;
+    this.breaks = undefined;
     this.hitBytes = 0;
-    this.deliver(target, at, to, 1 + (moreHits?.length ?? 0));
-  }
-
-  /** Returns where the copy ends. */
-  private copyHit(buffer: Uint8Array, from: number, target: Uint8Array, to: number): number {
-    const length = readU32(buffer, from);
-    target.set(buffer.subarray(from, from + length), to);
-    writeU32(target, to + OFFSET.line, this.line);
-    return to + length;
+    this.hits = 0;
+    this.deliver(target, at, end, hits);
   }
 
   override flush(): void {

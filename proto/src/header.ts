@@ -107,7 +107,9 @@ export function writeU53(bytes: Uint8Array, at: number, value: number): void {
 }
 
 export function readU53(bytes: Uint8Array, at: number): number {
-  return readU32(bytes, at) + readU32(bytes, at + 4) * 4294967296;
+  const high = readU32(bytes, at + 4);
+  // kept as a small integer, which takes no object of its own
+  return high === 0 ? readU32(bytes, at) : readU32(bytes, at) + high * 4294967296;
 }
 
 /** Where the meta of the message that begins at `at` begins. */

@@ -78,8 +78,15 @@ interface Waiter {
   reject(error: TrunklineError): void;
 }
 
-interface Acceptance extends Waiter {
-  readonly promise: Promise<void>;
+const NEVER = () => {};
+
+class Acceptance implements Waiter {
+  resolve: () => void = NEVER;
+  reject: (error: TrunklineError) => void = NEVER;
+  readonly promise = new Promise<void>((resolve, reject) => {
+    this.resolve = resolve;
+    this.reject = reject;
+  });
 }
 
 /** Of what has arrived. Kept where a message comes along: each further object costs time where there are many. */
@@ -95,8 +102,6 @@ export interface SubscriptionOwner {
   /** No handler is called any more. */
   ended(): void;
 }
-
-const NEVER = () => {};
 
 const moves: Record<SubscriptionState, readonly SubscriptionState[]> = {
   pending: ['live', 'stale', 'disconnected', 'ended'],
@@ -183,7 +188,7 @@ export class Subscription extends Events<SubscriptionEvents> implements AsyncIte
     if (this.#accepted) return Promise.resolve();
     if (this.#error !== undefined) return Promise.reject(this.#error);
     if (signal !== undefined) return this.#acceptedWithin(signal);
-    this.#acceptance ??= acceptance();
+    this.#acceptance ??= new Acceptance();
     return this.#acceptance.promise;
   }
 
@@ -379,14 +384,4 @@ export class Subscription extends Events<SubscriptionEvents> implements AsyncIte
     this.#inside.stop(failed ? error : undefined);
     this.#emitEnd();
   }
-}
-
-function acceptance(): Acceptance {
-  let resolve: () => void = NEVER;
-  let reject: (error: TrunklineError) => void = NEVER;
-  const promise = new Promise<void>((yes, no) => {
-    resolve = yes;
-    reject = no;
-  });
-  return { promise, resolve, reject };
 }
