@@ -55,6 +55,11 @@ export class Core {
     this.filters = new FilterCompiler({ onEvaluationError: () => this.counters.filterErrors++ });
   }
 
+  /** Memory whose bytes may be anything. */
+  allocate(bytes: number): Uint8Array {
+    return this.context.allocate?.(bytes) ?? new Uint8Array(bytes);
+  }
+
   now(): number {
     return this.context.clock.now();
   }

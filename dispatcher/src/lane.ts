@@ -97,6 +97,11 @@ export class Lane {
     else for (const member of [...this.list.items]) member.answerPending();
   }
 
+  /** Whether the sequences of a run that is delivered have no hole. */
+  get consecutive(): boolean {
+    return true;
+  }
+
   /** Whether its return handler decides when a response is delivered. */
   get holdsBack(): boolean {
     return false;
@@ -160,6 +165,10 @@ export class SpecialLane extends Lane implements LaneView, TimerOwner {
 
   override get line(): number {
     return this.ownLine;
+  }
+
+  override get consecutive(): boolean {
+    return false;
   }
 
   override get holdsBack(): boolean {

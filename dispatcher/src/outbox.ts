@@ -16,11 +16,18 @@ import type { Member } from './member.js';
 
 /** Memory that a received batch may hold however small it is, bytes (ZeroMQ receives into blocks of 8 KiB). */
 const RECEIVE_BLOCK = 16 * 1024;
+/**
+ * From this size on runs that may be dropped are copied into buffers that are used again. Kept by reference, the batches
+ * of a peer that never keeps up would grow old, and the garbage collector and cold memory would slow everybody.
+ */
+const RECYCLE_FROM = 16 * 1024;
+/** Buffers that wait for their next use. */
+const MOST_SPARE = 4;
 /** Dead entries that may stand in the queue before they are swept out of it. */
 const SWEEP_FROM = 256;
 const NOTHING = new Uint8Array(0);
 /** What an entry that is no response has none of. */
-const PLAIN = { hold: undefined, kept: false, key: undefined, dead: false };
+const PLAIN = { hold: undefined, kept: false, key: undefined, dead: false, own: undefined };
 
 /** Responses, or one message that is not a response (`count` 0), waiting for credit. */
 interface Entry {
@@ -37,6 +44,8 @@ interface Entry {
   readonly key: string | undefined;
   /** Sent, replaced by a newer one of its key, or dropped. */
   dead: boolean;
+  /** The buffer, where it is the outbox's own and may be used again if it was never sent. */
+  readonly own: Uint8Array | undefined;
 }
 
 /**
@@ -62,6 +71,7 @@ export class Outbox {
   private readonly waitingOf = new Map<Member, Set<Entry>>();
   private readonly latest = new Map<Member, Map<string, Entry>>();
   private readonly gapped = new Set<Member>();
+  private spare: Uint8Array[] = [];
 
   constructor(
     private readonly session: Session,
@@ -208,14 +218,14 @@ export class Outbox {
         continue;
       this.miss(member, entry.buffer, entry.start, entry.end, entry.count);
       this.kill(entry);
+      if (entry.own !== undefined && this.spare.length < MOST_SPARE) this.spare.push(entry.own);
     }
     return this.bytes + bytes <= bound;
   }
 
   private miss(member: Member, buffer: Uint8Array, start: number, end: number, count: number): void {
-    let last = start;
-    for (let at = start; at < end; at += readU32(buffer, at)) last = at;
-    member.miss(count, readU53(buffer, start + OFFSET.sequence), readU53(buffer, last + OFFSET.sequence));
+    const first = readU53(buffer, start + OFFSET.sequence);
+    member.miss(count, first, member.lane.consecutive ? first + count - 1 : lastSequence(buffer, start, end));
     this.gapped.add(member);
   }
 
@@ -232,14 +242,29 @@ export class Outbox {
     hold: Hold | undefined,
     key?: string,
   ): Entry {
-    const whole = (end - start) * 2 >= Math.max(buffer.buffer.byteLength, RECEIVE_BLOCK);
+    const length = end - start;
     const more = { count, hold, kept: isKept(buffer, start), key, dead: false };
-    const entry: Entry = whole
-      ? { member, buffer, start, end, ...more }
-      : { member, buffer: buffer.slice(start, end), start: 0, end: end - start, ...more };
+    let entry: Entry;
+    if (member.overflow === 'dropOldest' && length >= RECYCLE_FROM) {
+      const own = this.room(length);
+      own.set(buffer.subarray(start, end));
+      entry = { member, buffer: own, start: 0, end: length, ...more, own };
+    } else if (length * 2 >= Math.max(buffer.buffer.byteLength, RECEIVE_BLOCK)) {
+      entry = { member, buffer, start, end, ...more, own: undefined };
+    } else {
+      entry = { member, buffer: buffer.slice(start, end), start: 0, end: length, ...more, own: undefined };
+    }
     this.push(entry);
     hold?.retain();
     return entry;
+  }
+
+  /** A buffer for `length` bytes and less than twice as many. */
+  private room(length: number): Uint8Array {
+    const capacity = 2 ** Math.ceil(Math.log2(length));
+    const at = this.spare.findIndex((each) => each.length === capacity);
+    if (at < 0) return this.core.allocate(capacity);
+    return this.spare.splice(at, 1)[0]!;
   }
 
   private push(entry: Entry): void {
@@ -313,6 +338,7 @@ export class Outbox {
   private drained(): void {
     for (const member of this.gapped) if (!member.left) member.tellMissed();
     this.gapped.clear();
+    this.spare = [];
   }
 
   /** A member left: nothing of it is sent any more. */
@@ -334,7 +360,14 @@ export class Outbox {
     this.latest.clear();
     this.waitingOf.clear();
     this.gapped.clear();
+    this.spare = [];
   }
+}
+
+function lastSequence(buffer: Uint8Array, start: number, end: number): number {
+  let last = start;
+  for (let at = start; at < end; at += readU32(buffer, at)) last = at;
+  return readU53(buffer, last + OFFSET.sequence);
 }
 
 function isKept(buffer: Uint8Array, at: number): boolean {
