@@ -1,11 +1,15 @@
 import { readU32 } from '@trunkline/proto';
+import type { Core } from './core.js';
 import { FilterIndex } from './filters/index.js';
 import { BROADCAST, type LaneOptions, laneKey, SpecialLane } from './lane.js';
 import { MessageInput } from './message-input.js';
 import type { Stream } from './stream.js';
 
-/** Copies for many lanes stand back to back in buffers of this size, so that a session gets them as one range. */
-const CHUNK_BYTES = 64 * 1024;
+/**
+ * Copies for many lanes stand back to back in buffers of this size, as large as the largest batch: a session gets them
+ * as one range.
+ */
+const CHUNK_BYTES = 256 * 1024;
 
 /** The message that is being matched: nothing else runs meanwhile. */
 const input = new MessageInput();
@@ -117,13 +121,13 @@ export class SpecialLanes {
     const touched = this.touched.splice(0);
     const bytes = this.hitBytes;
     this.hitBytes = 0;
-    if (this.single) deliverEach(touched, buffer, bytes);
-    else deliverAll(touched, buffer, bytes);
+    if (this.single) deliverEach(this.stream.core, touched, buffer, bytes);
+    else deliverAll(this.stream.core, touched, buffer, bytes);
   }
 }
 
 /** One message for each lane, in the order of the run: neighbours are copied together. */
-function deliverEach(touched: readonly SpecialLane[], buffer: Uint8Array, bytes: number): void {
+function deliverEach(core: Core, touched: readonly SpecialLane[], buffer: Uint8Array, bytes: number): void {
   let left = bytes;
   let target: Uint8Array = NOTHING;
   let at = 0;
@@ -137,7 +141,7 @@ function deliverEach(touched: readonly SpecialLane[], buffer: Uint8Array, bytes:
       end += hitBytes;
     }
     if (at + end - start > target.length) {
-      target = new Uint8Array(Math.max(end - start, Math.min(left, CHUNK_BYTES)));
+      target = core.allocate(Math.max(end - start, Math.min(left, CHUNK_BYTES)));
       at = 0;
     }
     target.set(buffer.subarray(start, end), at);
@@ -146,14 +150,14 @@ function deliverEach(touched: readonly SpecialLane[], buffer: Uint8Array, bytes:
   }
 }
 
-function deliverAll(touched: readonly SpecialLane[], buffer: Uint8Array, bytes: number): void {
+function deliverAll(core: Core, touched: readonly SpecialLane[], buffer: Uint8Array, bytes: number): void {
   let left = bytes;
   let target: Uint8Array = NOTHING;
   let at = 0;
   for (const lane of touched) {
     const { hitBytes } = lane;
     if (at + hitBytes > target.length) {
-      target = new Uint8Array(Math.max(hitBytes, Math.min(left, CHUNK_BYTES)));
+      target = core.allocate(Math.max(hitBytes, Math.min(left, CHUNK_BYTES)));
       at = 0;
     }
     lane.deliverHits(buffer, target, at);
