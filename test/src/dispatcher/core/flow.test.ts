@@ -69,6 +69,45 @@ test('dropOldest: memory stays in its bound, the gap says how many and which, th
   );
 });
 
+test('dropOldest: long runs that wait are not mixed up with those that came after them', async () => {
+  const { world, provider, slow, fast, request } = await slowAndFast('dropOldest', '100KiB');
+  const lengths = [20, 33, 17, 20, 40, 25, 18, 20, 60, 30];
+  const body = (n: number) => `${n}`.padEnd(960, String.fromCharCode(97 + (n % 26)));
+  let sent = 0;
+  const sendRuns = async () => {
+    for (const length of lengths) {
+      for (let left = length; left > 0; left--) provider.respond(request, body(++sent));
+      await world.settle();
+    }
+  };
+  const check = () => {
+    const got = slow.take();
+    const told = got.flatMap(({ type, fields }) =>
+      type === 'GAP' ? range(Number(fields.first), Number(fields.last)) : [],
+    );
+    const responses = got.filter(({ type }) => type === 'RESPONSE');
+    for (const response of responses) assert.equal(response.body, body(response.sequence));
+    assert.ok(told.length > 0 && responses.length > 0);
+    return [...told, ...responses.map(({ sequence }) => sequence)];
+  };
+  await sendRuns();
+  await sendRuns();
+  const { outbox } = [...world.dispatcher.peers.values()][1]!;
+  assert.ok(outbox.bytes > 0 && outbox.bytes <= 100 * KIB, `${outbox.bytes} bytes wait`);
+  slow.resume();
+  await world.settle();
+  slow.consuming = false;
+  // what was sent may still be with the transport: it must not change while the next runs wait
+  await sendRuns();
+  slow.resume();
+  await world.settle();
+  assert.deepEqual(
+    check().sort((a, b) => a - b),
+    range(1, sent),
+  );
+  assert.deepEqual(numbers(fast.take()), range(1, sent));
+});
+
 test('latest: without credit only the newest of each key waits, in the order of sequences', async () => {
   const { world, provider, slow, request } = await slowAndFast('latest');
   await send(world, provider, request, 1, 40, (n) => `k${n % 3}`);
