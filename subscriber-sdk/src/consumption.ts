@@ -63,6 +63,8 @@ export class Consumption extends Events<ConsumptionEvents> implements AsyncDispo
   private readonly private: boolean;
   /** Of a private group: everything up to here was settled, or is still open in `open`. */
   private seen = 0;
+  /** Of a private group: it was accepted once, so that it has a place to go on from. */
+  private begun = false;
   /** @internal The history that `seen` belongs to. */
   epoch: Uint8Array = NOTHING;
   /** Where it last asked to go on. */
@@ -275,7 +277,7 @@ export class Consumption extends Events<ConsumptionEvents> implements AsyncDispo
 
   /** @internal Where it begins in the next session: a private group goes on behind what it has done. */
   resumeAfter(): number | undefined {
-    if (!this.private || this.seen === 0) return undefined;
+    if (!this.private || !this.begun) return undefined;
     let after = this.seen;
     for (const sequence of this.open) after = Math.min(after, sequence - 1);
     this.askedAfter = after;
@@ -317,15 +319,17 @@ export class Consumption extends Events<ConsumptionEvents> implements AsyncDispo
     this.move('active');
   }
 
-  /** A queue that began anew has other messages under the same sequences. */
+  /** Of a private group. A queue that began anew has other messages under the same sequences. */
   private checkHistory(epoch: Uint8Array, position: number): void {
-    const other = this.epoch.length > 0 && !sameBytes(this.epoch, epoch);
+    const other = this.begun && !sameBytes(this.epoch, epoch);
+    const anew = other || position < this.askedAfter;
     this.epoch = epoch.slice();
-    if (!other && position >= this.askedAfter) return;
+    if (this.begun && !anew) return;
     this.askedAfter = 0;
-    this.seen = 0;
+    this.seen = position;
     this.open.clear();
-    this.gap({ count: 0, first: 0, last: 0, reason: 'history lost' });
+    if (!this.begun) this.begun = true;
+    else this.gap({ count: 0, first: 0, last: 0, reason: 'history lost' });
   }
 
   /** @internal */
