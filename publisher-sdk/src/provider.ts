@@ -16,7 +16,8 @@ import {
 } from '@trunkline/proto';
 import { ProviderSession, type ProviderSide, type Reply } from './provider-session.js';
 import type { PublishMessage } from './publish-many.js';
-import { Publishing, type PublishOptions } from './publishing.js';
+import type { PublishOptions } from './publish-options.js';
+import { Publishing } from './publishing.js';
 import { type Codes, type Registration, Registrations } from './registrations.js';
 import type { Handler } from './subscription.js';
 

@@ -17,18 +17,8 @@ import {
 } from '@trunkline/proto';
 import { type Entry, Lane } from './publish-lane.js';
 import { Batch, type PublishMessage } from './publish-many.js';
+import { checkSignal, type PublishOptions, timeoutOf } from './publish-options.js';
 
-/** What a message of a queue carries beside its body. */
-export interface PublishOptions extends Partial<Meta> {
-  /** The body, a string or bytes, is JSON already; it is sent as it is and marked so. */
-  readonly json?: boolean;
-  /** How long to wait for the confirmation, ms, 1..2^31-1. Default 300,000. */
-  readonly timeoutMs?: number;
-  readonly signal?: AbortSignal;
-}
-
-const DEFAULT_TIMEOUT = 300_000;
-const MAX_TIMEOUT = 2 ** 31 - 1;
 /** Most messages and bytes that wait for their confirmation, of all codes together: beyond it none is taken. */
 export const MAX_UNCONFIRMED = 65_536;
 export const MAX_UNCONFIRMED_BYTES = 64 * 1024 * 1024;
@@ -410,13 +400,4 @@ const NOT_SENT = 'the message was not sent';
 
 function unknown({ sent }: Entry): string {
   return sent ? 'no confirmation came: the message may have been stored' : NOT_SENT;
-}
-
-function timeoutOf({ timeoutMs = DEFAULT_TIMEOUT }: PublishOptions): number {
-  if (Number.isSafeInteger(timeoutMs) && timeoutMs >= 1 && timeoutMs <= MAX_TIMEOUT) return timeoutMs;
-  throw new TrunklineError('OPTION_INVALID', `timeoutMs must be an integer 1..${MAX_TIMEOUT}`);
-}
-
-function checkSignal(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw new TrunklineError('ABORTED', undefined, { cause: signal.reason });
 }
