@@ -10,6 +10,8 @@ export class Consumer implements MemberPort {
   member!: Member;
   /** It was told ACCEPTED; nothing is delivered before. */
   accepted = false;
+  /** What was lost before it was accepted: its session does not know the line yet. */
+  private early: Partial<payload.Gap> & { count: number } = { count: 0 };
 
   constructor(
     readonly peer: Peer,
@@ -41,7 +43,20 @@ export class Consumer implements MemberPort {
     this.peer.session.sendData(copy, 0, copy.length, count);
   }
 
+  /** It was accepted: tells what could not be told before. */
+  begin(): void {
+    this.accepted = true;
+    const { count, first = 0, last = 0, reason = '' } = this.early;
+    if (count > 0) this.lost(count, first, last, reason);
+    this.member.start();
+  }
+
   lost(count: number, first: number, last: number, reason: string): void {
+    if (!this.accepted) {
+      const { early } = this;
+      this.early = { count: early.count + count, first: early.first ?? first, last, reason };
+      return;
+    }
     const { code, line } = this;
     this.peer.core.counters.gaps += count;
     this.peer.session.send({ type: Type.GAP, code, line }, payload.gap.encode({ count, first, last, reason }));

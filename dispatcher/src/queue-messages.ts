@@ -178,8 +178,7 @@ export class QueueMessages {
 
   private begin(consumer: Consumer): void {
     this.accept(consumer);
-    consumer.accepted = true;
-    consumer.member.start();
+    consumer.begin();
   }
 
   private accept({ peer, code, line, request, member }: Consumer): void {

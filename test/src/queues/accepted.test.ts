@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { QueueMessage } from '@trunkline/subscriber/core';
-import { QUEUE, queueParts, settled, stored, texts } from './bench.js';
+import { events, QUEUE, queueParts, settled, stored, texts } from './bench.js';
 
 test('a consumer is accepted when a restart would find its group, and misses nothing from then on', async () => {
   const parts = await queueParts();
@@ -29,4 +29,22 @@ test('a consumer is accepted when a restart would find its group, and misses not
     texts(got).map((text) => text.split(':')[0]),
     ['while away'],
   );
+});
+
+test('what is dropped before a consumer is accepted is told when it is', async () => {
+  const parts = await queueParts({ maxMessages: 2, full: 'dropOldest' });
+  const provider = parts.provider();
+  await settled(parts, provider.publishMany(QUEUE, [{ body: 'a' }, { body: 'b' }]));
+  parts.made.disk.behaviour.flush = [500, 500];
+  const more = provider.publishMany(QUEUE, [{ body: 'c' }, { body: 'd' }, { body: 'e' }]);
+  await parts.settle();
+  const got: QueueMessage[] = [];
+  const consumption = parts.client().consume(QUEUE, { group: 'g' }, (message) => void got.push(message));
+  const told = events(consumption);
+  await parts.advance(700);
+  assert.equal(consumption.state, 'pending', 'its group is not stored yet');
+  await parts.advance(2000);
+  await more;
+  assert.deepEqual(texts(got), ['d', 'e']);
+  assert.deepEqual(told, ['active', 'gap 3 retention']);
 });
