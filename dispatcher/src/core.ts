@@ -6,6 +6,8 @@ import type { Stream } from './stream.js';
 
 /** Between two lines of the log about failures of one kind of handler, ms. */
 const HANDLER_LOG_PAUSE = 1000;
+/** Bytes. */
+const LEAST_UNZEROED = 4096;
 
 /** Totals since the start, for the admin views. */
 export class Counters {
@@ -57,6 +59,8 @@ export class Core {
 
   /** Memory whose bytes may be anything. */
   allocate(bytes: number): Uint8Array {
+    // for a few bytes the call costs more than zeroing them
+    if (bytes < LEAST_UNZEROED) return new Uint8Array(bytes);
     return this.context.allocate?.(bytes) ?? new Uint8Array(bytes);
   }
 
