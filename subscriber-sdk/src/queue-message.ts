@@ -40,7 +40,7 @@ export class QueueMessage extends DataMessage {
   /**
    * Done with. Resolves when that is stored: then the message never comes again.
    * @throws TrunklineError NOT_HELD: too late, or the second time: the message may come again, to somebody;
-   * DISCONNECTED: the session ended before the answer
+   * DISCONNECTED: the session or the consumption ended before the answer
    */
   ack(): Promise<void> {
     return this.settle(() => this.consumption.ack(this));

@@ -147,6 +147,6 @@ function sameTerms(one: Terms, other: Terms): boolean {
 }
 
 function gone(): TrunklineError {
-  const message = 'the session ended before the answer: the message may come again';
+  const message = 'the session or the consumption ended before the answer: the message may come again';
   return new TrunklineError('DISCONNECTED', message, { retryable: true });
 }
