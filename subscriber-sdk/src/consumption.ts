@@ -9,14 +9,10 @@ import {
 } from '@trunkline/proto';
 import { Events } from './events.js';
 import { Fifo } from './fifo.js';
-import { type ConsumeFields, integer, text } from './options.js';
-import { type ExtendOptions, type NackOptions, notHeld, QueueMessage } from './queue-message.js';
+import type { ConsumeFields } from './options.js';
+import { MAX_REASON, type NackOptions, notHeld, QueueMessage } from './queue-message.js';
 import { Settlements } from './settlements.js';
 import type { GapEvent } from './subscription.js';
-
-const MAX_TIME = 2 ** 31 - 1;
-/** Longest reason of a rejection, characters. */
-const MAX_REASON = 1000;
 
 /** Called with each message. In `ack: 'auto'` its return acknowledges the message, and its throw rejects it. */
 export type QueueHandler = (message: QueueMessage) => unknown;
@@ -124,20 +120,15 @@ export class Consumption extends Events<ConsumptionEvents> implements AsyncDispo
   }
 
   /** @internal */
-  async nack(message: QueueMessage, { delayMs = 0, reason = '' }: NackOptions): Promise<void> {
-    integer('delayMs', delayMs, 0, MAX_TIME);
-    if (text('reason', reason).length > MAX_REASON) {
-      throw new TrunklineError('OPTION_INVALID', `reason has at most ${MAX_REASON} characters`);
-    }
+  async nack(message: QueueMessage, { delayMs, reason }: Required<NackOptions>): Promise<void> {
     if (!this.holds(message)) throw this.late(message);
     await this.settlements.nack(message.sequence, delayMs, reason);
   }
 
-  /** @internal */
-  async extend(message: QueueMessage, { timeMs }: ExtendOptions): Promise<void> {
-    const time = timeMs === undefined ? 0 : integer('timeMs', timeMs, 1, MAX_TIME);
+  /** @internal @param timeMs 0: the queue's own */
+  async extend(message: QueueMessage, timeMs: number): Promise<void> {
     if (!this.holds(message)) throw this.late(message);
-    await this.settlements.extend(message.sequence, time);
+    await this.settlements.extend(message.sequence, timeMs);
   }
 
   private holds(message: QueueMessage): boolean {

@@ -1,5 +1,10 @@
 import { DataMessage, Flag, TrunklineError } from '@trunkline/proto';
 import type { Consumption } from './consumption.js';
+import { integer, text } from './options.js';
+
+const MAX_TIME = 2 ** 31 - 1;
+/** Longest reason of a rejection, characters. */
+export const MAX_REASON = 1000;
 
 export interface NackOptions {
   /** Not delivered again before, ms, 0..2^31-1. Default 0. */
@@ -38,35 +43,62 @@ export class QueueMessage extends DataMessage {
   }
 
   /**
-   * Done with. Resolves when that is stored: then the message never comes again.
+   * Done with. Resolves when that is stored: then the message never comes again. Nobody has to wait for it, here as for
+   * the others; who does not is not told when it fails.
    * @throws TrunklineError NOT_HELD: too late, or the second time: the message may come again, to somebody;
    * DISCONNECTED: the session or the consumption ended before the answer
    */
   ack(): Promise<void> {
-    return this.settle(() => this.consumption.ack(this));
+    return optional(this.settle(() => this.consumption.ack(this)));
   }
 
   /** Have it delivered again. @throws TrunklineError NOT_HELD, DISCONNECTED, OPTION_INVALID */
   nack(options: NackOptions = {}): Promise<void> {
-    return this.settle(() => this.consumption.nack(this, options));
+    return checked(
+      () => nackTerms(options),
+      (terms) => this.settle(() => this.consumption.nack(this, terms)),
+    );
   }
 
   /** Needs more time. @throws TrunklineError NOT_HELD, DISCONNECTED, OPTION_INVALID */
-  extend(options: ExtendOptions = {}): Promise<void> {
-    if (this.settled) return Promise.reject(notHeld(this.sequence));
-    return this.consumption.extend(this, options);
+  extend({ timeMs }: ExtendOptions = {}): Promise<void> {
+    return checked(
+      () => (timeMs === undefined ? 0 : integer('timeMs', timeMs, 1, MAX_TIME)),
+      async (time) => {
+        if (this.settled) throw notHeld(this.sequence);
+        await this.consumption.extend(this, time);
+      },
+    );
   }
 
   private async settle(how: () => Promise<void>): Promise<void> {
     if (this.settled) throw notHeld(this.sequence);
     this.settled = true;
-    try {
-      await how();
-    } catch (error) {
-      if (error instanceof TrunklineError && error.code === 'OPTION_INVALID') this.settled = false;
-      throw error;
-    }
+    await how();
   }
+}
+
+function nackTerms({ delayMs = 0, reason = '' }: NackOptions): Required<NackOptions> {
+  integer('delayMs', delayMs, 0, MAX_TIME);
+  if (text('reason', reason).length <= MAX_REASON) return { delayMs, reason };
+  throw new TrunklineError('OPTION_INVALID', `reason has at most ${MAX_REASON} characters`);
+}
+
+/** What is wrong with the call itself is told in any case. */
+function checked<Terms>(check: () => Terms, call: (terms: Terms) => Promise<void>): Promise<void> {
+  let terms: Terms;
+  try {
+    terms = check();
+  } catch (error) {
+    return Promise.reject(error);
+  }
+  return optional(call(terms));
+}
+
+/** Who does not wait for the answer needs none, as the message comes again then: it must not end the process (F26). */
+function optional(answer: Promise<void>): Promise<void> {
+  answer.catch(() => {});
+  return answer;
 }
 
 export function notHeld(sequence: number, message = 'is not held (any more)'): TrunklineError {
