@@ -23,7 +23,7 @@ const moves: Record<SessionState, readonly SessionState[]> = {
  */
 const CREDIT_STEP = 32 * 1024;
 const FAST_CREDIT_STEP = 256 * 1024;
-const CREDIT_PAUSE = 4;
+const CREDIT_PAUSE = 20;
 
 /** A peer that announces a shorter `heartbeat_ms`, ms, is measured by this one: looking for it more often costs too much. */
 const LEAST_HEARTBEAT = 10;
@@ -71,8 +71,10 @@ export class Session implements Flushable, TimerOwner {
   private readonly heartbeatTimer = new Timer(this);
   private readonly livenessTimer = new Timer(this);
   private readonly helloTimer = new Timer(this);
-  /** Active where the peer was told of credit just now. */
+  /** Active where the peer was told of credit just now and there is more to tell. */
   private readonly creditTimer = new Timer(this);
+  /** When the peer was last told of credit. */
+  private toldAt = Number.NEGATIVE_INFINITY;
 
   constructor(
     readonly link: Link,
@@ -363,16 +365,26 @@ export class Session implements Flushable, TimerOwner {
    */
   consume(bytes: number): void {
     this.consumed += bytes;
-    this.grant(this.creditTimer.active ? FAST_CREDIT_STEP : CREDIT_STEP);
+    this.grant();
   }
 
-  private grant(step: number): void {
-    const { receiveWindow } = this.context.limits;
-    const limit = this.consumed + receiveWindow;
-    if (limit - this.announced < Math.min(step, receiveWindow / 4) || this.state !== 'open') return;
+  private grant(): void {
+    const { limits, clock, timers } = this.context;
+    const limit = this.consumed + limits.receiveWindow;
+    const untold = limit - this.announced;
+    const most = limits.receiveWindow / 4;
+    const little = untold < Math.min(FAST_CREDIT_STEP, most);
+    if (untold < Math.min(CREDIT_STEP, most) || (little && this.creditTimer.active) || this.state !== 'open') return;
+    const now = clock.now();
+    const wait = this.toldAt + CREDIT_PAUSE - now;
+    if (little && wait > 0) {
+      timers.start(this.creditTimer, wait);
+      return;
+    }
+    timers.stop(this.creditTimer);
+    this.toldAt = now;
     this.announced = limit;
     this.send({ type: Type.CREDIT }, payload.credit.encode({ limit }));
-    this.context.timers.start(this.creditTimer, CREDIT_PAUSE);
   }
 
   /** Sends something at once: a transport then reports a peer that is gone. */
@@ -420,7 +432,7 @@ export class Session implements Flushable, TimerOwner {
     if (timer === this.helloTimer) {
       this.hello();
     } else if (timer === this.creditTimer) {
-      this.grant(CREDIT_STEP);
+      this.grant();
     } else if (timer === this.heartbeatTimer) {
       timers.start(timer, limits.heartbeat);
       this.beat();
