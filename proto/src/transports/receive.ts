@@ -25,10 +25,11 @@ const longestPauseMs = 8;
  * for, and it sleeps on beside a full socket. Sending is safe, it looks after the receive itself.
  */
 export async function receiveLoop(socket: Router | Dealer, receiver: Receiver, settings: Settings): Promise<void> {
+  const step = new Step(receiver, settings);
   let idleMs = 1;
   while (!receiver.ended) {
     if (settings.polled) {
-      guarded(settings, () => receiver.tick?.());
+      step.tick();
       if (receiver.ended) return;
       if (!socket.readable) {
         await pause(idleMs);
@@ -37,41 +38,72 @@ export async function receiveLoop(socket: Router | Dealer, receiver: Receiver, s
       }
       idleMs = 1;
     }
-    const full = await step(socket, receiver, settings);
-    if (full) await nextTurn();
+    let failed = false;
+    try {
+      // one promise for each batch and no other: what a step waits for is added to every message's way
+      do {
+        receiver.waiting = true;
+        const frames = await socket.receive();
+        receiver.waiting = false;
+        if (receiver.ended) break;
+        step.take(frames);
+      } while (!step.full && !receiver.ended && socket.readable);
+    } catch (error) {
+      failed = !receiver.ended && !socket.closed;
+      if (failed) step.failed(error, 'receiving failed');
+    }
+    // others have a turn between full steps
+    const full = step.full || failed;
+    // also when it ended meanwhile: what the step caused waits for its end
+    step.end();
+    if (full && !receiver.ended) await nextTurn();
   }
 }
 
-/** One step; true when it ended at its bound (or by an error), so that others must have a turn first. */
-async function step(socket: Router | Dealer, receiver: Receiver, settings: Settings): Promise<boolean> {
-  let batches = 0;
-  let bytes = 0;
-  let full = false;
-  try {
-    do {
-      receiver.waiting = true;
-      const frames = await socket.receive();
-      receiver.waiting = false;
-      if (receiver.ended) break;
-      batches++;
-      guarded(settings, () => {
-        bytes += receiver.take(frames);
-      });
-      full = batches >= settings.stepBatches || bytes >= settings.stepBytes;
-    } while (!full && !receiver.ended && socket.readable);
-  } catch (error) {
-    if (!receiver.ended && !socket.closed) {
-      settings.counters.faults++;
-      settings.log.error({ error }, 'receiving failed');
-      full = true;
+/** What one step has received so far. Nothing that the receiver throws comes out of it. */
+class Step {
+  private batches = 0;
+  private bytes = 0;
+
+  constructor(
+    private readonly receiver: Receiver,
+    private readonly settings: Settings,
+  ) {}
+
+  get full(): boolean {
+    return this.batches >= this.settings.stepBatches || this.bytes >= this.settings.stepBytes;
+  }
+
+  take(frames: Buffer[]): void {
+    this.batches++;
+    try {
+      this.bytes += this.receiver.take(frames);
+    } catch (error) {
+      this.failed(error);
     }
   }
-  // also when it ended meanwhile: what the step caused waits for its end
-  if (batches > 0) {
-    guarded(settings, () => receiver.stepEnd());
-    settings.received(bytes);
+
+  end(): void {
+    if (this.batches === 0) return;
+    const { bytes } = this;
+    this.batches = 0;
+    this.bytes = 0;
+    try {
+      this.receiver.stepEnd();
+    } catch (error) {
+      this.failed(error);
+    }
+    this.settings.received(bytes);
   }
-  return full && !receiver.ended;
+
+  tick(): void {
+    guarded(this.settings, () => this.receiver.tick?.());
+  }
+
+  failed(error: unknown, what = 'an event receiver threw'): void {
+    this.settings.counters.faults++;
+    this.settings.log.error({ error }, what);
+  }
 }
 
 /** Not a Buffer, whose `slice` is no copy: what the core cuts out and writes into must be its own. */
