@@ -2,7 +2,7 @@ import { TrunklineError } from '@trunkline/proto';
 import type { QueueOptions } from '../queues/index.js';
 import { buildQueueOptions } from './build.js';
 import { queueOptionNames } from './input.js';
-import { maxCode, maxDuration, maxSize, parseDuration, parseSize } from './units.js';
+import { maxCode, maxDuration, maxQueueSize, maxSize, parseDuration, parseSize } from './units.js';
 
 /**
  * Options of a queue as they stand in a configuration file, given at run time.
@@ -24,9 +24,9 @@ export function readQueueOptions(given: unknown): QueueOptions {
   for (const name of ['maxAge', 'retain', 'ackTimeout']) {
     check(name, (value) => (parseDuration(value) ?? Number.NaN) <= maxDuration, 'a duration such as "30s", or "0s"');
   }
-  for (const name of ['maxBytes', 'maxMessage']) {
-    check(name, (value) => (parseSize(value) ?? Number.NaN) <= maxSize, 'a size such as "64MiB"');
-  }
+  const size = (most: number) => (value: unknown) => (parseSize(value) ?? Number.NaN) <= most;
+  check('maxBytes', size(maxQueueSize), 'a size such as "64MiB"');
+  check('maxMessage', size(maxSize), 'a size such as "64MiB"');
   check('maxMessages', among(1, 1_000_000_000), 'an integer from 1');
   check('maxDeliveries', among(0, 1_000_000), 'an integer from 0');
   check('deadLetter', among(1, maxCode), 'a service code');

@@ -13,7 +13,16 @@ import {
 } from './input.js';
 import { ServerKeyCheck } from './key-files.js';
 import { hint, type Path } from './problems.js';
-import { type CodeRange, maxCode, maxDuration, maxSize, parseCode, parseDuration, parseSize } from './units.js';
+import {
+  type CodeRange,
+  maxCode,
+  maxDuration,
+  maxQueueSize,
+  maxSize,
+  parseCode,
+  parseDuration,
+  parseSize,
+} from './units.js';
 
 export interface RuleOptions {
   /** Folder that module paths are taken from. */
@@ -136,7 +145,8 @@ function checkQueue(document: JsonDocument, root: Dictionary, { at, options }: O
     document.report([...at, 'deadLetter'], `no queue has the code ${deadLetter}`);
   }
   for (const name of ['maxAge', 'retain', 'ackTimeout']) checkDuration(document, [...at, name], own(options, name));
-  for (const name of ['maxBytes', 'maxMessage']) checkSize(document, [...at, name], own(options, name), 1);
+  checkSize(document, [...at, 'maxBytes'], own(options, 'maxBytes'), 1, maxQueueSize);
+  checkSize(document, [...at, 'maxMessage'], own(options, 'maxMessage'), 1);
 }
 
 function checkModules(document: JsonDocument, modules: Dictionary, options: RuleOptions): void {
@@ -245,13 +255,13 @@ function checkDuration(document: JsonDocument, at: Path, value: unknown): void {
   document.report(at, `${String(value)} is too long; the most is ${maxDuration}ms, about 596h`);
 }
 
-function checkSize(document: JsonDocument, at: Path, value: unknown, minimum: number): void {
+function checkSize(document: JsonDocument, at: Path, value: unknown, minimum: number, maximum = maxSize): void {
   const bytes = parseSize(value);
   if (bytes === undefined) return;
   if (bytes < minimum) document.report(at, `${String(value)} is too small; the least is ${minimum} bytes`);
   // a plain number above the maximum is the schema's
-  if (bytes > maxSize && typeof value === 'string') {
-    document.report(at, `${value} is too large; the most is ${maxSize} bytes`);
+  if (bytes > maximum && typeof value === 'string') {
+    document.report(at, `${value} is too large; the most is ${maximum} bytes`);
   }
 }
 

@@ -10,7 +10,7 @@ import {
   serviceDefaults,
   sessionDefaults,
 } from './input.js';
-import { maxCode, maxSize, patterns } from './units.js';
+import { maxCode, maxQueueSize, maxSize, patterns } from './units.js';
 
 /** Enough of JSON Schema for reading one; `title` completes "must be …" in messages. */
 export interface Schema {
@@ -39,12 +39,12 @@ const durationOrZero = (description: string, more: object = {}): Schema => ({
 });
 
 const sizeText = 'a size such as "64KiB" or "4MiB", or a whole number of bytes';
-const size = (description: string, more: object = {}): Schema => ({
+const size = (description: string, more: object = {}, maximum = maxSize): Schema => ({
   title: sizeText,
   description,
   anyOf: [
     { title: sizeText, type: 'string', pattern: patterns.size },
-    { title: sizeText, type: 'integer', minimum: 1, maximum: maxSize },
+    { title: sizeText, type: 'integer', minimum: 1, maximum },
   ],
   ...more,
 });
@@ -228,7 +228,7 @@ export const queueOptions: Record<string, Schema> = {
     default: q.storage,
   },
   maxMessages: count('Queue: most messages it holds; no bound if left out.', billion),
-  maxBytes: size('Queue: most bytes it holds.', { default: q.maxBytes }),
+  maxBytes: size('Queue: most bytes it holds.', { default: q.maxBytes }, maxQueueSize),
   maxAge: durationOrZero('Queue: older messages are dropped. "0s": never.', { default: q.maxAge }),
   retain: durationOrZero('Queue: messages that every group is past stay for so long, for groups that come later.', {
     default: q.retain,

@@ -2,6 +2,8 @@
 export const maxDuration = 2 ** 31 - 1;
 /** Most bytes any size may name; buffers and the length field of a message end about there. */
 export const maxSize = 2 ** 31 - 1;
+/** Most bytes a queue may be allowed to hold: it is made of many buffers, and on disk none need be in memory. */
+export const maxQueueSize = Number.MAX_SAFE_INTEGER;
 export const maxCode = 0xffff_ffff;
 
 const durationUnits: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ConfigurationError, parseConfiguration } from '@trunkline/dispatcher';
+import { readQueueOptions } from '../../../../dispatcher/dist/config/index.js';
 
 function parse(services: object[], more: object = { dataDirectory: 'data' }) {
   const file = { listen: ['tcp://127.0.0.1:7400'], ...more, services };
@@ -69,4 +70,18 @@ test('what a queue cannot have is told at its place', () => {
     { code: 5, kind: 'queue' },
   ];
   assert.ok(problems(range).some((line) => /params: which of the codes/.test(line)));
+});
+
+test('a queue may be larger than 2 GiB, a message may not', () => {
+  const maxBytes = (value: unknown) => parse([{ code: 5, kind: 'queue', maxBytes: value }]).queues[0]!.options.maxBytes;
+  assert.equal(maxBytes('100GiB'), 100 * 2 ** 30);
+  assert.equal(maxBytes(Number.MAX_SAFE_INTEGER), Number.MAX_SAFE_INTEGER);
+  assert.equal(readQueueOptions({ maxBytes: '3GiB' }).maxBytes, 3 * 2 ** 30);
+  const refused = (options: object) => problems([{ code: 5, kind: 'queue', ...options }]).join();
+  assert.match(refused({ maxBytes: '9999999999GiB' }), /maxBytes: 9999999999GiB is too large/);
+  assert.match(refused({ maxBytes: 2 ** 53 }), /maxBytes/);
+  assert.match(refused({ maxMessage: '3GiB' }), /maxMessage: 3GiB is too large/);
+  assert.match(refused({ maxMessage: 2 ** 31 }), /maxMessage/);
+  assert.throws(() => readQueueOptions({ maxMessage: '3GiB' }), { code: 'PARAMS_INVALID' });
+  assert.throws(() => readQueueOptions({ maxBytes: '9999999999GiB' }), { code: 'PARAMS_INVALID' });
 });
