@@ -42,6 +42,7 @@ export interface Damage {
   /** Undefined: the store as a whole, or a record. */
   readonly queue: number | undefined;
   readonly first: number;
+  /** 2^53-1 where it is not known how far the queue reached. */
   readonly last: number;
   readonly message: string;
 }

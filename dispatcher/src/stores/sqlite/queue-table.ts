@@ -87,13 +87,24 @@ export class QueueTable {
     } catch (error) {
       if (!isCorrupt(error)) throw error;
       const from = first?.first ?? this.base + 1;
+      const last = this.newest();
       this.damage = {
         queue: this.queue,
         first: from,
-        last: Number.MAX_SAFE_INTEGER,
+        last: last?.last ?? Number.MAX_SAFE_INTEGER,
         message: `queue ${this.queue}: its chunks from ${from} on cannot be read (${(error as Error).message})`,
       };
-      return { stored: undefined, no: 0 };
+      return { stored: undefined, no: last?.no ?? 0 };
+    }
+  }
+
+  /** The last chunk of a queue with a bad page, if that one is not bad. */
+  private newest(): Row | undefined {
+    try {
+      return this.floor(Number.MAX_SAFE_INTEGER);
+    } catch (error) {
+      if (!isCorrupt(error)) throw error;
+      return undefined;
     }
   }
 
