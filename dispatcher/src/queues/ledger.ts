@@ -1,9 +1,9 @@
 interface Part {
   readonly first: number;
-  last: number;
-  bytes: number;
+  readonly last: number;
+  readonly bytes: number;
   /** Several chunks whose borders are not known. */
-  coarse: boolean;
+  readonly coarse: boolean;
 }
 
 /** More parts than this are joined in pairs: what is known of the borders gets coarser, the sums stay exact. */
@@ -22,17 +22,14 @@ export class Ledger {
     if (this.parts.length > MAX_PARTS) this.join();
   }
 
+  /** Half as many parts, those that were joined before too: an append costs the same however many chunks there are. */
   private join(): void {
     const joined: Part[] = [];
-    for (const part of this.parts) {
-      const before = joined[joined.length - 1];
-      if (joined.length % 2 === 1 && before !== undefined && before.last < part.first && !before.coarse) {
-        before.last = part.last;
-        before.bytes += part.bytes;
-        before.coarse = true;
-      } else {
-        joined.push({ ...part });
-      }
+    for (let index = 0; index < this.parts.length; index += 2) {
+      const part = this.parts[index]!;
+      const next = this.parts[index + 1];
+      if (next === undefined) joined.push(part);
+      else joined.push({ first: part.first, last: next.last, bytes: part.bytes + next.bytes, coarse: true });
     }
     this.parts = joined;
   }
@@ -49,7 +46,7 @@ export class Ledger {
   isWorthTrimming(floor: number): boolean {
     const oldest = this.parts[0];
     if (oldest === undefined || floor < oldest.first) return false;
-    return oldest.last <= floor || (oldest.coarse && floor - oldest.first >= COARSE_STEP);
+    return oldest.last <= floor || (oldest.coarse && floor - oldest.first + 1 >= COARSE_STEP);
   }
 
   trim(floor: number): void {

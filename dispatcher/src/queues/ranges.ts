@@ -16,10 +16,6 @@ export class Ranges {
     return this.starts.length;
   }
 
-  get first(): number | undefined {
-    return this.starts[0];
-  }
-
   get last(): number | undefined {
     return this.ends[this.ends.length - 1];
   }
@@ -101,15 +97,6 @@ export class Ranges {
     return first === undefined ? undefined : { first, last: Math.min(this.ends[0]!, first + most - 1) };
   }
 
-  /** How many integers of a range are in the set. */
-  countIn(first: number, last: number): number {
-    let count = 0;
-    for (let index = this.find(first); index < this.starts.length && this.starts[index]! <= last; index++) {
-      count += Math.min(last, this.ends[index]!) - Math.max(first, this.starts[index]!) + 1;
-    }
-    return count;
-  }
-
   /** The parts of a range that are not in the set. */
   *holes(first: number, last: number): Generator<Range> {
     let next = first;
@@ -128,11 +115,5 @@ export class Ranges {
 
   addAll(other: Ranges): void {
     for (const { first, last } of other) this.add(first, last);
-  }
-
-  clear(): void {
-    this.starts.length = 0;
-    this.ends.length = 0;
-    this.size = 0;
   }
 }
