@@ -1,56 +1,16 @@
 import assert from 'node:assert/strict';
-import { appendFileSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Provider } from '@trunkline/publisher';
 import { SeededRandom } from '../../support/memory-link.js';
 import { until } from '../../support/wait.js';
 import type { Child } from '../fixtures/child.js';
-import type { World } from '../fixtures/world.js';
 import { QueueBook } from './book.js';
+import { Journal, startMember } from './journal.js';
 import { CODE, publisher, queueWorld } from './members.js';
 
 /** Groups and how many members each has. */
 const GROUPS = { three: 3, two: 2, one: 1 };
 const WINDOW = 40;
 const PER_ROUND = 400;
-
-/** All that members wrote down, in the order of time. */
-class Journal {
-  readonly file: string;
-
-  constructor(world: World) {
-    this.file = join(world.folder, 'journal');
-    appendFileSync(this.file, '');
-  }
-
-  lines(): string[][] {
-    const lines = readFileSync(this.file, 'utf8').split('\n').slice(0, -1);
-    return lines.map((line) => line.split(' '));
-  }
-
-  count(group: string, what: string): number {
-    return this.lines().filter((words) => words[1] === group && words[2] === what).length;
-  }
-
-  /** What the lines say, in the book of what may never be. */
-  enter(book: QueueBook): void {
-    const lines = this.lines().sort(([one], [other]) => Number(BigInt(one!) - BigInt(other!)));
-    for (const [, group, what, number, deliveries, marked, body] of lines) {
-      const sequence = Number(number);
-      if (what === 'acked') book.ack(group!, sequence);
-      else {
-        const seen = { sequence, deliveries: Number(deliveries), redelivered: marked === '1' };
-        book.deliver(group!, seen, body!);
-      }
-    }
-  }
-}
-
-async function start(world: World, { file }: Journal, group: string): Promise<Child> {
-  const child = world.child('../queues/journal-process.js');
-  await child.call('run', world.address, CODE, group, WINDOW, file);
-  return child;
-}
 
 async function publish(provider: Provider, book: QueueBook, round: number): Promise<void> {
   const bodies = Array.from({ length: PER_ROUND }, (_, index) => `${round}.${index}`);
@@ -73,7 +33,8 @@ export async function killMembers(rounds: number): Promise<string> {
   const journal = new Journal(world);
   const members: { group: string; child: Child }[] = [];
   for (const [group, count] of Object.entries(GROUPS)) {
-    for (let index = 0; index < count; index++) members.push({ group, child: await start(world, journal, group) });
+    for (let index = 0; index < count; index++)
+      members.push({ group, child: await startMember(world, journal, group, WINDOW) });
   }
   for (let round = 1; round <= rounds; round++) {
     const acked = journal.count('one', 'acked');
@@ -90,7 +51,7 @@ export async function killMembers(rounds: number): Promise<string> {
       assert.equal((await world.dispatcher.ended()).code, 0);
       await world.startDispatcher();
     }
-    for (const victim of victims) victim.child = await start(world, journal, victim.group);
+    for (const victim of victims) victim.child = await startMember(world, journal, victim.group, WINDOW);
     await published;
   }
   const client = await world.client();
