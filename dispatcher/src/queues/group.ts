@@ -101,7 +101,9 @@ export class Group implements TimerOwner {
 
   /** Messages that wait for a member. */
   get waitingCount(): number {
-    return Math.max(0, this.queue.last - this.next + 1) + this.heldBack;
+    const { next, queue } = this;
+    const unread = Math.max(0, queue.last - next + 1) - queue.removed.countIn(next, queue.last);
+    return unread + this.heldBack;
   }
 
   isDone(sequence: number): boolean {

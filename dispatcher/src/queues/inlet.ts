@@ -27,6 +27,8 @@ export class Inlet {
   private pending: Run[] = [];
   private pendingCount = 0;
   private pendingBytes = 0;
+  /** In commits that are on their way. */
+  private committingBytes = 0;
 
   constructor(private readonly queue: Queue) {}
 
@@ -151,7 +153,7 @@ export class Inlet {
     const { queue } = this;
     const messages = queue.depth + this.pendingCount + (queue.assigned - queue.last) + count;
     if (maxMessages > 0 && messages > maxMessages) return false;
-    return maxBytes === 0 || queue.bytes + this.pendingBytes + bytes <= maxBytes;
+    return maxBytes === 0 || queue.bytes + this.committingBytes + this.pendingBytes + bytes <= maxBytes;
   }
 
   get hasPending(): boolean {
@@ -191,6 +193,7 @@ export class Inlet {
       queue.host.publisherChanged(queue, run.publisher, run.publisher.id);
     }
     queue.assigned = chunk.last;
+    this.committingBytes += bytes;
     return { queue, chunk, runs };
   }
 
@@ -216,6 +219,7 @@ export class Inlet {
   /** A batch is stored. */
   stored(runs: readonly Run[]): void {
     for (const run of runs) {
+      this.committingBytes -= run.end - run.start;
       run.publisher?.settled(run);
       run.confirm.stored(run.number, run.count, run.sequence);
     }
@@ -224,6 +228,7 @@ export class Inlet {
   /** Nothing of a batch was stored. */
   failed(runs: readonly Run[], refusal: PublishRefusal): void {
     for (const run of runs) {
+      this.committingBytes -= run.end - run.start;
       if (run.publisher !== undefined) {
         run.publisher.unassigned(run);
         run.publisher.settled(run);

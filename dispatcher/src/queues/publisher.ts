@@ -99,7 +99,8 @@ export class Publisher {
     ranges.splice(index, 0, { number, count, sequence });
     while (ranges.length > PUBLISHER_RANGES) {
       const dropped = ranges.shift()!;
-      this.floor = dropped.number + dropped.count - 1;
+      // never back: a number that was refused and comes again late may be the lowest
+      this.floor = Math.max(this.floor, dropped.number + dropped.count - 1);
     }
   }
 

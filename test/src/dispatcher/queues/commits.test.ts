@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Damage, Store, StoreContents } from '@trunkline/dispatcher/stores';
 import { encodeMessage, Type } from '@trunkline/proto';
+import { decodeGroup, encodeGroup } from '../../../../dispatcher/dist/queues/group-record.js';
+import { Publisher } from '../../../../dispatcher/dist/queues/publisher.js';
 import { Confirms, QueueWorld } from '../../support/queue-world.js';
 
 /** What the disk holds, as the next process would find it. */
@@ -144,4 +146,78 @@ test('a store that goes on failing is told of once, and that it takes something 
   await world.advance(1000);
   assert.equal((await world.store('y')).refusals.size, 0);
   assert.deepEqual(said, ['the store takes nothing', 'the store takes messages again']);
+});
+
+test('what groups and publishers know of messages that are lost with the end of the queue counts for no later ones', async () => {
+  const world = await QueueWorld.start();
+  const one = world.consume('g', 10);
+  await world.store('a', 'b', 'c');
+  await Promise.all([one.ack(1), world.settle()]);
+  await reopen(world, (found) => {
+    const records = new Map(found.records);
+    const state = decodeGroup(records.get('group/1/g')!);
+    // as if 4 to 9 had been there: 5 and 6 done with, 7 delivered often, 8 waiting
+    state.acked.add(5, 6);
+    state.counts.set(7, 5).set(2, 3);
+    state.delays.set(8, Number.MAX_SAFE_INTEGER);
+    state.reserved = 9;
+    records.set('group/1/g', encodeGroup(state));
+    const publisher = Publisher.decode('p', new Publisher('p').encode());
+    const run = { publisher, buffer: new Uint8Array(), start: 0, end: 0, count: 6, confirm: new Confirms() };
+    publisher.assigned({ ...run, number: 1, sequence: 4 });
+    records.set('publisher/1/p', publisher.encode());
+    return { ...found, records };
+  });
+  assert.match(world.queues.damages[0]!.message, /done with message 6, and the queue ends at 3/);
+  const next = world.consume('g', 20);
+  await world.settle();
+  const again = new Confirms();
+  world.publish(['d', 'e', 'f', 'g', 'h', 'i'], 1, again, 'p');
+  await world.settle();
+  assert.deepEqual([...again.sequences.values()], [4, 5, 6, 7, 8, 9]);
+  assert.deepEqual(
+    next.got.map(({ sequence, body, count }) => `${sequence}:${body}:${count}`),
+    ['2:b:4', '3:c:2', '4:d:1', '5:e:1', '6:f:1', '7:g:1', '8:h:1', '9:i:1'],
+  );
+});
+
+test('a group that was past the end of its queue gets what is published next', async () => {
+  const world = await QueueWorld.start();
+  world.consume('g', 10);
+  await world.store('a', 'b', 'c');
+  await reopen(world, (found) => {
+    const records = new Map(found.records);
+    const state = decodeGroup(records.get('group/1/g')!);
+    records.set('group/1/g', encodeGroup({ ...state, position: 50, reserved: 60, counts: new Map() }));
+    return { ...found, records };
+  });
+  const next = world.consume('g', 10);
+  await world.store('d');
+  assert.deepEqual(next.sequences, [4]);
+});
+
+test('what is in commits on their way counts for the bound of bytes', async () => {
+  const world = await QueueWorld.start({ maxBytes: 3000 });
+  world.disk.behaviour.flush = [20, 20];
+  const confirms = new Confirms();
+  for (let number = 1; number <= 6; number++) {
+    world.publish(['x'.repeat(900)], number, confirms);
+    await world.world.settle();
+  }
+  await world.advance(200);
+  assert.equal(confirms.sequences.size, 3);
+  assert.equal(confirms.refusals.size, 3);
+  assert.ok(world.queue.bytes <= 3000);
+});
+
+test('what an operator took out does not wait for a group', async () => {
+  const world = await QueueWorld.start();
+  const one = world.consume('g', 1);
+  await world.store('a', 'b', 'c', 'd');
+  const group = world.queue.groups.get('g')!;
+  assert.equal(group.waitingCount, 3);
+  world.queue.remove(3);
+  assert.equal(group.waitingCount, 2);
+  await Promise.all([one.ack(1), world.settle()]);
+  assert.equal(group.waitingCount, 1);
 });
