@@ -97,6 +97,15 @@ export class Ranges {
     return first === undefined ? undefined : { first, last: Math.min(this.ends[0]!, first + most - 1) };
   }
 
+  /** How many integers of a range are in the set. */
+  countIn(first: number, last: number): number {
+    let count = 0;
+    for (let index = this.find(first); index < this.starts.length && this.starts[index]! <= last; index++) {
+      count += Math.min(last, this.ends[index]!) - Math.max(first, this.starts[index]!) + 1;
+    }
+    return count;
+  }
+
   /** The parts of a range that are not in the set. */
   *holes(first: number, last: number): Generator<Range> {
     let next = first;
