@@ -22,7 +22,7 @@ const moves: Record<SessionState, readonly SessionState[]> = {
  * fast stream costs one CREDIT for many batches and a slow one shows at once who is behind.
  */
 const CREDIT_STEP = 32 * 1024;
-const FAST_CREDIT_STEP = 256 * 1024;
+const FAST_CREDIT_STEP = 1024 * 1024;
 const CREDIT_PAUSE = 20;
 
 /** A peer that announces a shorter `heartbeat_ms`, ms, is measured by this one: looking for it more often costs too much. */

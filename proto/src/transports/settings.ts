@@ -2,6 +2,7 @@ import { isMainThread } from 'node:worker_threads';
 import type { Context } from 'zeromq';
 import { TrunklineError } from '../errors.js';
 import { type Log, silentLog } from '../ports.js';
+import { receivedOutside } from './collect-young.js';
 
 /** Keys in the Z85 text form (40 characters) that `curveKeyPair()` of zeromq makes. */
 export interface CurveOptions {
@@ -38,8 +39,8 @@ export interface ZmqTransportOptions {
   readonly handshakeTimeoutMs?: number;
   readonly curve?: CurveOptions;
   readonly log?: Log;
-  /** Called between steps, each time this many more bytes were received: 8 MiB. */
-  readonly onReceived?: () => void;
+  /** Called after young garbage was collected, which happens each time 8 MiB more were received. */
+  readonly onCollected?: () => void;
 }
 
 /** What a transport counts; monotonic. */
@@ -67,7 +68,7 @@ export interface Settings {
   readonly connectTimeoutMs: number;
   readonly handshakeTimeoutMs: number;
   readonly log: Log;
-  /** Told of the bytes of each step. */
+  /** Told of the bytes of each step, after it. */
   readonly received: (bytes: number) => void;
   readonly counters: ZmqCounters;
   readonly context: Context;
@@ -78,7 +79,6 @@ export interface Settings {
   readonly polled: boolean;
 }
 
-const RECEIVED_STEP = 8 * 1024 * 1024;
 const timerMax = 2 ** 31 - 1;
 
 export function settingsOf(options: ZmqTransportOptions, context: Context): Settings {
@@ -98,21 +98,12 @@ export function settingsOf(options: ZmqTransportOptions, context: Context): Sett
     connectTimeoutMs: whole('connectTimeoutMs', 5000, 1, timerMax),
     handshakeTimeoutMs: whole('handshakeTimeoutMs', 2000, 1, timerMax),
     log: options.log ?? silentLog,
-    received: everyBytes(RECEIVED_STEP, options.onReceived),
+    received: (bytes) => {
+      if (receivedOutside(bytes)) options.onCollected?.();
+    },
     counters: { droppedFrames: 0, droppedSends: 0, unreachable: 0, refusedHandshakes: 0, faults: 0 },
     context,
     polled: !isMainThread,
-  };
-}
-
-function everyBytes(step: number, call: (() => void) | undefined): (bytes: number) => void {
-  if (call === undefined) return () => {};
-  let left = step;
-  return (bytes) => {
-    left -= bytes;
-    if (left > 0) return;
-    left = step;
-    call();
   };
 }
 

@@ -151,14 +151,14 @@ test('a fast stream is granted credit in large steps, and what it then left soon
   await world.settle();
   assert.deepEqual(granted(), [32 * KIB], 'at once after a pause');
   assert.equal(world.timers.size, 2, 'there is nothing more to tell');
-  for (let count = 0; count < 16; count++) session.consume(32 * KIB);
+  for (let count = 0; count < 32; count++) session.consume(64 * KIB);
   session.consume(40 * KIB);
   await world.settle();
-  assert.deepEqual(granted(), [288 * KIB, 544 * KIB]);
+  assert.deepEqual(granted(), [1056 * KIB, 2080 * KIB]);
   await world.advance(15);
   assert.deepEqual(granted(), []);
   await world.advance(10);
-  assert.deepEqual(granted(), [584 * KIB], 'the rest');
+  assert.deepEqual(granted(), [2120 * KIB], 'the rest');
   session.consume(31 * KIB);
   await world.advance(100);
   assert.deepEqual(granted(), []);
