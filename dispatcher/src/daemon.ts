@@ -6,7 +6,6 @@ import { readConfiguration, readQueueOptions } from './config/index.js';
 import { Dispatcher, type ReloadReport, type StopReport } from './dispatcher.js';
 import { keptCurve } from './forwarding-table.js';
 import type { Handlers } from './handlers.js';
-import { keepHeapRoom } from './heap-room.js';
 import { loadHandlers } from './load-handlers.js';
 import type { Configuration, CurveDefinition } from './service.js';
 import { SqliteStore } from './stores/index.js';
@@ -39,7 +38,7 @@ export class Daemon {
     log.level = configuration.log.level;
     const handlers = await loadHandlers(configuration);
     const curve = curveOf(configuration.curve, configuration);
-    const transport = new ZmqTransport({ log, onCollected: keepHeapRoom(), ...(curve === undefined ? {} : { curve }) });
+    const transport = new ZmqTransport({ log, ...(curve === undefined ? {} : { curve }) });
     let dispatcher: Dispatcher | undefined;
     let daemon: Daemon | undefined;
     const context = contextOf(configuration, (error) => {

@@ -1,5 +1,5 @@
 import { type Meta, TrunklineError } from '@trunkline/proto';
-import type { Entry } from './publish-lane.js';
+import type { Entry } from './publish-backlog.js';
 
 /** One message of `publishMany`. */
 export interface PublishMessage extends Partial<Meta> {

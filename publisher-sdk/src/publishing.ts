@@ -15,7 +15,7 @@ import {
   Type,
   writeHeader,
 } from '@trunkline/proto';
-import { type Entry, Lane } from './publish-lane.js';
+import { Backlog, type Entry } from './publish-backlog.js';
 import { Batch, type PublishMessage } from './publish-many.js';
 import { checkSignal, type PublishOptions, timeoutOf } from './publish-options.js';
 
@@ -31,7 +31,7 @@ const SLAB_BYTES = 65_536;
 export class Publishing {
   /** Which of the publishers of this process. */
   readonly index = nextPublisher();
-  private readonly lanes = new Map<number, Lane>();
+  private readonly backlogs = new Map<number, Backlog>();
   private readonly encoder = new MessageEncoder();
   private session: Session | undefined;
   private slab = new Uint8Array(0);
@@ -83,7 +83,7 @@ export class Publishing {
     const { signal } = options;
     checkSignal(signal);
     if (!Array.isArray(messages)) throw new TrunklineError('OPTION_INVALID', 'messages must be an array');
-    this.lane(code);
+    this.backlog(code);
     for (const message of messages) {
       if (typeof message !== 'object' || message === null) {
         throw new TrunklineError('OPTION_INVALID', 'a message must be an object');
@@ -187,13 +187,13 @@ export class Publishing {
     stored: (sequence: number) => void,
     failed: (error: TrunklineError) => void,
   ): Entry {
-    const lane = this.lane(code);
+    const backlog = this.backlog(code);
     const length = HEADER_BYTES + this.encoder.encode(body, meta);
     this.checkSize(length);
     const start = this.reserve(length);
     const { metaLength } = this.encoder;
     const flags = this.encoder.flags | (meta.json === true ? Flag.JSON : 0);
-    const sequence = lane.end;
+    const sequence = backlog.end;
     writeHeader(this.slab, start, length, { type: Type.PUBLISH, code, line: this.index, sequence, flags, metaLength });
     this.encoder.write(this.slab, start + HEADER_BYTES);
     const entry: Entry = {
@@ -206,11 +206,11 @@ export class Publishing {
       stored,
       failed,
     };
-    lane.entries.push(entry);
+    backlog.entries.push(entry);
     this.count++;
     this.bytes += length;
     this.arm(deadline);
-    if (!this.waiting && lane.next === sequence) this.send(lane);
+    if (!this.waiting && backlog.next === sequence) this.send(backlog);
     return entry;
   }
 
@@ -221,16 +221,16 @@ export class Publishing {
     timers.start(this.timer, Math.max(0, deadline - this.now));
   }
 
-  private lane(code: number): Lane {
+  private backlog(code: number): Backlog {
     if (!Number.isInteger(code) || code < 1 || code > 0xffffffff) {
       throw new TrunklineError('OPTION_INVALID', `${code} is no service code`);
     }
-    let lane = this.lanes.get(code);
-    if (lane === undefined) {
-      lane = new Lane(code);
-      this.lanes.set(code, lane);
+    let backlog = this.backlogs.get(code);
+    if (backlog === undefined) {
+      backlog = new Backlog(code);
+      this.backlogs.set(code, backlog);
     }
-    return lane;
+    return backlog;
   }
 
   private reserve(length: number): number {
@@ -257,7 +257,7 @@ export class Publishing {
   open(session: Session): void {
     if (this.session !== undefined) return;
     this.session = session;
-    for (const lane of this.lanes.values()) lane.next = lane.first;
+    for (const backlog of this.backlogs.values()) backlog.next = backlog.first;
     this.sendAll();
     this.roomCame();
   }
@@ -276,22 +276,22 @@ export class Publishing {
 
   private sendAll(keep = 0): void {
     this.waiting = false;
-    for (const lane of [...this.lanes.values()]) {
-      if (this.session === undefined || this.send(lane, keep)) continue;
-      // first of all the next time comes another one: a lane that always has more must not starve it
-      this.lanes.delete(lane.code);
-      this.lanes.set(lane.code, lane);
+    for (const backlog of [...this.backlogs.values()]) {
+      if (this.session === undefined || this.send(backlog, keep)) continue;
+      // first of all the next time comes another one: a backlog that always has more must not starve it
+      this.backlogs.delete(backlog.code);
+      this.backlogs.set(backlog.code, backlog);
       return;
     }
   }
 
   /** Returns false when credit is missing for some of it. */
-  private send(lane: Lane, keep = 0): boolean {
+  private send(backlog: Backlog, keep = 0): boolean {
     const { session } = this;
     if (session === undefined) return true;
-    const { end } = lane;
-    while (lane.next < end) {
-      const entry = lane.at(lane.next)!;
+    const { end } = backlog;
+    while (backlog.next < end) {
+      const entry = backlog.at(backlog.next)!;
       if (!entry.settled) {
         if (entry.end - entry.start > session.peerMaxMessage) {
           const most = session.peerMaxMessage;
@@ -308,7 +308,7 @@ export class Publishing {
           entry.sent = true;
         }
       }
-      lane.next++;
+      backlog.next++;
     }
     return true;
   }
@@ -316,23 +316,23 @@ export class Publishing {
   /** PUBLISHED. Returns whether it is for this publisher. */
   published(session: Session, batch: Uint8Array, at: number): boolean {
     if (readU32(batch, at + OFFSET.line) !== this.index) return false;
-    const lane = this.lanes.get(readU32(batch, at + OFFSET.code));
+    const backlog = this.backlogs.get(readU32(batch, at + OFFSET.code));
     const fields = session.decode(payload.published, batch, at);
-    if (lane === undefined || fields === undefined) return true;
+    if (backlog === undefined || fields === undefined) return true;
     const { stored, refused } = fields;
     for (let index = 0; index + 2 < stored.length; index += 3) {
-      const first = Math.max(stored[index]!, lane.first);
-      const end = Math.min(stored[index]! + stored[index + 1]!, lane.end);
+      const first = Math.max(stored[index]!, backlog.first);
+      const end = Math.min(stored[index]! + stored[index + 1]!, backlog.end);
       const shift = stored[index + 2]! - stored[index]!;
-      for (let number = first; number < end; number++) this.settle(lane.at(number))?.stored(number + shift);
+      for (let number = first; number < end; number++) this.settle(backlog.at(number))?.stored(number + shift);
     }
     for (const { first, count, code, message, retryable } of refused) {
       const error = new TrunklineError(knownCode(code, 'REFUSED'), message || undefined, { retryable });
-      const end = Math.min(first + count, lane.end);
-      for (let number = Math.max(first, lane.first); number < end; number++)
-        this.settle(lane.at(number))?.failed(error);
+      const end = Math.min(first + count, backlog.end);
+      for (let number = Math.max(first, backlog.first); number < end; number++)
+        this.settle(backlog.at(number))?.failed(error);
     }
-    lane.shift();
+    backlog.shift();
     this.roomCame();
     return true;
   }
@@ -353,15 +353,15 @@ export class Publishing {
   }
 
   private shift(): void {
-    for (const lane of this.lanes.values()) lane.shift();
+    for (const backlog of this.backlogs.values()) backlog.shift();
     this.roomCame();
   }
 
   private expire(): void {
     const { now } = this;
     let next = Number.POSITIVE_INFINITY;
-    for (const lane of this.lanes.values()) {
-      for (const entry of lane.open()) {
+    for (const backlog of this.backlogs.values()) {
+      for (const entry of backlog.open()) {
         if (entry.deadline <= now) this.settle(entry)?.failed(new TrunklineError('TIMEOUT', unknown(entry)));
         else next = Math.min(next, entry.deadline);
       }
@@ -381,12 +381,12 @@ export class Publishing {
   close(reason: TrunklineError): void {
     this.session = undefined;
     this.closedBy = reason;
-    for (const lane of this.lanes.values()) {
-      for (const entry of lane.open()) {
+    for (const backlog of this.backlogs.values()) {
+      for (const entry of backlog.open()) {
         const error = new TrunklineError('DISCONNECTED', unknown(entry), { cause: reason });
         this.settle(entry)?.failed(error);
       }
-      lane.shift();
+      backlog.shift();
     }
     for (const batch of this.batches) batch.refuseRest(new TrunklineError('DISCONNECTED', NOT_SENT, { cause: reason }));
     this.batches.clear();

@@ -8,20 +8,19 @@ let collect: ((options: { type: 'minor' }) => void) | undefined;
 let left = STEP;
 
 /**
- * Told of received bytes, collects young garbage after every 8 MiB of them: well under a millisecond. True when it did.
+ * Told of received bytes, collects young garbage after every 8 MiB of them: well under a millisecond.
  *
  * Each received batch is memory outside of the heap, held by a small object in it. Left alone, V8 sees that memory grow
  * by 64 MiB (which is counted twice, so 32) long before the small objects fill its young generation, and marks the whole
  * heap to get rid of it: several times a second at full speed, and the longer the more the heap holds. Collected young in
  * time, it never comes to that, and the same memory is used again while it is still in the processor's cache.
  */
-export function receivedOutside(bytes: number): boolean {
+export function collectYoung(bytes: number): void {
   left -= bytes;
-  if (left > 0) return false;
+  if (left > 0) return;
   collect ??= collector();
   collect({ type: 'minor' });
   left = STEP;
-  return true;
 }
 
 /** The flag counts while a context is made; no other context of the process has `gc`. */

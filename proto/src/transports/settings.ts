@@ -2,7 +2,7 @@ import { isMainThread } from 'node:worker_threads';
 import type { Context } from 'zeromq';
 import { TrunklineError } from '../errors.js';
 import { type Log, silentLog } from '../ports.js';
-import { receivedOutside } from './collect-young.js';
+import { collectYoung } from './collect-young.js';
 
 /** Keys in the Z85 text form (40 characters) that `curveKeyPair()` of zeromq makes. */
 export interface CurveOptions {
@@ -39,8 +39,6 @@ export interface ZmqTransportOptions {
   readonly handshakeTimeoutMs?: number;
   readonly curve?: CurveOptions;
   readonly log?: Log;
-  /** Called after young garbage was collected, which happens each time 8 MiB more were received. */
-  readonly onCollected?: () => void;
 }
 
 /** What a transport counts; monotonic. */
@@ -98,9 +96,7 @@ export function settingsOf(options: ZmqTransportOptions, context: Context): Sett
     connectTimeoutMs: whole('connectTimeoutMs', 5000, 1, timerMax),
     handshakeTimeoutMs: whole('handshakeTimeoutMs', 2000, 1, timerMax),
     log: options.log ?? silentLog,
-    received: (bytes) => {
-      if (receivedOutside(bytes)) options.onCollected?.();
-    },
+    received: collectYoung,
     counters: { droppedFrames: 0, droppedSends: 0, unreachable: 0, refusedHandshakes: 0, faults: 0 },
     context,
     polled: !isMainThread,

@@ -7,7 +7,7 @@ const outside = [
   /^proto\/src\/(node|connect)\.ts$/,
   /^proto\/src\/transports\/(?!address\.ts)/,
   /^dispatcher\/src\/(config|transports|stores)\//,
-  /^dispatcher\/src\/(daemon[^/]*|heap-room|load-handlers|index)\.ts$/,
+  /^dispatcher\/src\/(daemon[^/]*|load-handlers|index)\.ts$/,
   /^publisher-sdk\/src\/(bind|connect|index)\.ts$/,
   /^subscriber-sdk\/src\/(connect|index)\.ts$/,
 ];

@@ -73,6 +73,17 @@ export interface RunOptions {
 /** Longest that a command of a test may take, but for a dispatcher, ms. */
 const LIMIT = 240_000;
 
+/** How long one is left to end by itself when its test is over, ms. */
+const GRACE = 2000;
+
+/** What is killed writes no coverage. */
+async function endOf(running: RunningCommand): Promise<void> {
+  if (running.ended !== undefined) return;
+  const late = setTimeout(() => running.child.kill('SIGKILL'), GRACE);
+  await running.kill('SIGTERM');
+  clearTimeout(late);
+}
+
 /** Starts a Node script; it does not outlive the test. */
 export function runScript(context: TestContext, args: readonly string[], options: RunOptions = {}): RunningCommand {
   const env = { ...process.env, ...options.env };
@@ -97,10 +108,7 @@ export function runScript(context: TestContext, args: readonly string[], options
     limit.unref();
     running.exited.then(() => clearTimeout(limit));
   }
-  context.after(async () => {
-    if (running.ended !== undefined) return;
-    await running.kill('SIGKILL');
-  });
+  context.after(() => endOf(running));
   return running;
 }
 

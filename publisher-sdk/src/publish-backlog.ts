@@ -14,7 +14,7 @@ export interface Entry {
 }
 
 /** Publishes of one code, in the order of their numbers. */
-export class Lane {
+export class Backlog {
   entries: Entry[] = [];
   /** Publish number of `entries[head]`. */
   first = 1;
