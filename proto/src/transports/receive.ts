@@ -19,6 +19,12 @@ export interface Receiver {
 const longestPauseMs = 8;
 
 /**
+ * Longest that a step goes on, ms, beyond the batch it is in: what is cheap to receive may be dear to handle, and
+ * whoever is not heard meanwhile, as no timer runs, is given up by its peers.
+ */
+const longestStepMs = 20;
+
+/**
  * Reads a socket in bounded steps until it is closed. Nothing that a receiver throws ends the loop.
  *
  * While a receive waits, nobody may look at `readable` or `writable`: looking takes the wake-up that the receive waits
@@ -64,6 +70,7 @@ export async function receiveLoop(socket: Router | Dealer, receiver: Receiver, s
 class Step {
   private batches = 0;
   private bytes = 0;
+  private begun = 0;
 
   constructor(
     private readonly receiver: Receiver,
@@ -71,10 +78,13 @@ class Step {
   ) {}
 
   get full(): boolean {
-    return this.batches >= this.settings.stepBatches || this.bytes >= this.settings.stepBytes;
+    const { stepBatches, stepBytes } = this.settings;
+    if (this.batches >= stepBatches || this.bytes >= stepBytes) return true;
+    return this.batches > 0 && performance.now() - this.begun > longestStepMs;
   }
 
   take(frames: Buffer[]): void {
+    if (this.batches === 0) this.begun = performance.now();
     this.batches++;
     try {
       this.bytes += this.receiver.take(frames);
