@@ -1,6 +1,7 @@
 import { type ErrorCode, knownCode, TrunklineError } from './errors.js';
 import { reportFault } from './fault.js';
 import type { Flushable } from './flusher.js';
+import { Grants } from './grants.js';
 import { helloBatch, welcomeBatch } from './greeting.js';
 import { Flag, type Header, type HeaderFault, headerFault, isData, OFFSET, readU32, Type, VERSION } from './header.js';
 import { Outgoing } from './outgoing.js';
@@ -16,14 +17,6 @@ const moves: Record<SessionState, readonly SessionState[]> = {
   open: ['closed'],
   closed: [],
 };
-
-/**
- * Most bytes that are consumed before the peer is told; and where it was told less than `CREDIT_PAUSE` ms ago, so that a
- * fast stream costs one CREDIT for many batches and a slow one shows at once who is behind.
- */
-const CREDIT_STEP = 32 * 1024;
-const FAST_CREDIT_STEP = 1024 * 1024;
-const CREDIT_PAUSE = 20;
 
 /** A peer that announces a shorter `heartbeat_ms`, ms, is measured by this one: looking for it more often costs too much. */
 const LEAST_HEARTBEAT = 10;
@@ -63,18 +56,13 @@ export class Session implements Flushable, TimerOwner {
   private peerLiveness = 0;
   private creditLimit = 0;
   private initialCredit = 0;
-  private consumed = 0;
-  private announced: number;
   private batchesIn = 0;
   private batchesOut = 0;
   private helloWait: number;
   private readonly heartbeatTimer = new Timer(this);
   private readonly livenessTimer = new Timer(this);
   private readonly helloTimer = new Timer(this);
-  /** Active where the peer was told of credit just now and there is more to tell. */
-  private readonly creditTimer = new Timer(this);
-  /** When the peer was last told of credit. */
-  private toldAt = Number.NEGATIVE_INFINITY;
+  private readonly grants: Grants;
 
   constructor(
     readonly link: Link,
@@ -84,7 +72,7 @@ export class Session implements Flushable, TimerOwner {
     private readonly token = '',
   ) {
     this.outgoing = new Outgoing(context.allocate);
-    this.announced = context.limits.receiveWindow;
+    this.grants = new Grants(context, (limit) => this.send({ type: Type.CREDIT }, payload.credit.encode({ limit })));
     this.helloWait = context.limits.helloAfter;
     this.lastHeard = context.clock.now();
   }
@@ -364,27 +352,7 @@ export class Session implements Flushable, TimerOwner {
    * behind and large enough to cost nothing.
    */
   consume(bytes: number): void {
-    this.consumed += bytes;
-    this.grant();
-  }
-
-  private grant(): void {
-    const { limits, clock, timers } = this.context;
-    const limit = this.consumed + limits.receiveWindow;
-    const untold = limit - this.announced;
-    const most = limits.receiveWindow / 4;
-    const little = untold < Math.min(FAST_CREDIT_STEP, most);
-    if (untold < Math.min(CREDIT_STEP, most) || (little && this.creditTimer.active) || this.state !== 'open') return;
-    const now = clock.now();
-    const wait = this.toldAt + CREDIT_PAUSE - now;
-    if (little && wait > 0) {
-      timers.start(this.creditTimer, wait);
-      return;
-    }
-    timers.stop(this.creditTimer);
-    this.toldAt = now;
-    this.announced = limit;
-    this.send({ type: Type.CREDIT }, payload.credit.encode({ limit }));
+    this.grants.consume(bytes);
   }
 
   /** Sends something at once: a transport then reports a peer that is gone. */
@@ -431,8 +399,6 @@ export class Session implements Flushable, TimerOwner {
     const { timers, clock, limits } = this.context;
     if (timer === this.helloTimer) {
       this.hello();
-    } else if (timer === this.creditTimer) {
-      this.grant();
     } else if (timer === this.heartbeatTimer) {
       timers.start(timer, limits.heartbeat);
       this.beat();
@@ -463,7 +429,7 @@ export class Session implements Flushable, TimerOwner {
     timers.stop(this.helloTimer);
     timers.stop(this.heartbeatTimer);
     timers.stop(this.livenessTimer);
-    timers.stop(this.creditTimer);
+    this.grants.stop();
     this.outgoing.clear();
     this.events.onClosed(this, reason);
   }
