@@ -1,6 +1,7 @@
 import { defaultSessionLimits, type SessionContext, TrunklineError } from '@trunkline/proto';
 import { nodeContext } from '@trunkline/proto/connect';
-import { type CurveOptions, ZmqTransport } from '@trunkline/proto/zmq';
+import { type CurveOptions, openTransport } from '@trunkline/proto/transport';
+import { ZmqTransport } from '@trunkline/proto/zmq';
 import { type Logger, pino } from 'pino';
 import { readConfiguration, readQueueOptions } from './config/index.js';
 import { Dispatcher, type ReloadReport, type StopReport } from './dispatcher.js';
@@ -25,7 +26,7 @@ export class Daemon {
     private readonly file: string,
     readonly log: Logger,
     readonly dispatcher: Dispatcher,
-    private readonly transport: ZmqTransport,
+    private readonly transport: ReturnType<typeof openTransport>,
     private readonly handlers: Handlers,
   ) {}
 
@@ -38,7 +39,7 @@ export class Daemon {
     log.level = configuration.log.level;
     const handlers = await loadHandlers(configuration);
     const curve = curveOf(configuration.curve, configuration);
-    const transport = new ZmqTransport({ log, ...(curve === undefined ? {} : { curve }) });
+    const transport = openTransport({ log, curve });
     let dispatcher: Dispatcher | undefined;
     let daemon: Daemon | undefined;
     const context = contextOf(configuration, (error) => {
@@ -89,7 +90,7 @@ export class Daemon {
       this.checkKeys(configuration);
       // before anything is dialled with a key that is new
       const curve = curveOf(keptCurve(this.dispatcher.configuration.curve, configuration.curve), configuration);
-      if (curve !== undefined) this.transport.setCurve(curve);
+      if (curve !== undefined && this.transport instanceof ZmqTransport) this.transport.setCurve(curve);
       const report = this.dispatcher.reload(configuration, this.handlers);
       this.log.level = configuration.log.level;
       const { diff, removed, ended, moved } = report;

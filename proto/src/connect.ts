@@ -6,7 +6,8 @@ import { allocate, createNodeTimers, systemClock, systemRandom } from './node.js
 import { type Log, silentLog, type Transport } from './ports.js';
 import { defaultSessionLimits, type Identity, type SessionContext, type SessionLimits } from './session-types.js';
 import { MAX_DELAY } from './timers.js';
-import { curveKeyPair, ZmqTransport } from './transports/zmq.js';
+import { openTransport } from './transports/open.js';
+import { curveKeyPair } from './transports/zmq/transport.js';
 
 /** Keys of a dialling process, in Z85 (40 characters). */
 export interface ConnectCurve {
@@ -123,7 +124,7 @@ export function openConnection(target: ConnectTarget, options: ConnectOptions = 
 }
 
 function transportOf({ transport, curve }: ConnectOptions): Transport & { close(): Promise<void> } {
-  if (curve === undefined) return transport ?? new ZmqTransport();
+  if (curve === undefined) return transport ?? openTransport();
   if (transport !== undefined) throw new TrunklineError('OPTION_INVALID', 'curve goes with ZeroMQ, not with transport');
   const { serverKey, publicKey, secretKey } = curve;
   if ((publicKey === undefined) !== (secretKey === undefined)) {
@@ -132,5 +133,5 @@ function transportOf({ transport, curve }: ConnectOptions): Transport & { close(
   const pair = publicKey === undefined || secretKey === undefined ? curveKeyPair() : { publicKey, secretKey };
   // a function that knows no key must not mean plain text
   const keyFor = typeof serverKey === 'function' ? (address: string) => serverKey(address) ?? '' : serverKey;
-  return new ZmqTransport({ curve: { ...pair, serverKey: keyFor } });
+  return openTransport({ curve: { ...pair, serverKey: keyFor } });
 }

@@ -1,6 +1,6 @@
 import { type Log, type payload, type SessionLimits, sameText, type Transport, TrunklineError } from '@trunkline/proto';
 import { consoleLog, nodeContext } from '@trunkline/proto/connect';
-import { type CurveOptions, ZmqTransport } from '@trunkline/proto/zmq';
+import { type CurveOptions, openTransport } from '@trunkline/proto/transport';
 import { Provider } from './provider.js';
 
 export interface BindOptions {
@@ -38,7 +38,7 @@ export async function bind(address: string, options: BindOptions = {}): Promise<
     throw new TrunklineError('OPTION_INVALID', 'curve goes with ZeroMQ, not with transport');
   }
   const log = options.log ?? consoleLog;
-  const transport = options.transport ?? new ZmqTransport({ log, ...(curve === undefined ? {} : { curve }) });
+  const transport = options.transport ?? openTransport({ log, curve });
   const provider = new Provider({ log, dispose: () => transport.close() });
   const host = provider.host(nodeContext(options), {
     ...(maxSessions === undefined ? {} : { maxSessions }),

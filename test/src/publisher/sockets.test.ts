@@ -6,14 +6,14 @@ import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { type Session, SessionHost, TrunklineError, Type } from '@trunkline/proto';
 import { nodeContext, openConnection } from '@trunkline/proto/connect';
-import { ZmqTransport } from '@trunkline/proto/zmq';
+import { ZmtpTransport } from '@trunkline/proto/zmtp';
 import { bind, connect, type Provider } from '@trunkline/publisher';
 
 const LOOPBACK = 'tcp://127.0.0.1:*';
 
 /** Accepts, and lets a test see sessions and responses. */
 async function listen() {
-  const transport = new ZmqTransport();
+  const transport = new ZmtpTransport();
   const responses: string[] = [];
   const sessions: Session[] = [];
   let heard: () => void = () => {};

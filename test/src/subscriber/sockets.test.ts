@@ -16,7 +16,7 @@ import {
   Type,
 } from '@trunkline/proto';
 import { nodeContext, openConnection } from '@trunkline/proto/connect';
-import { ZmqTransport } from '@trunkline/proto/zmq';
+import { ZmtpTransport } from '@trunkline/proto/zmtp';
 import { connect } from '@trunkline/subscriber';
 import { until } from '../support/wait.js';
 
@@ -24,7 +24,7 @@ const LOOPBACK = 'tcp://127.0.0.1:*';
 
 /** Accepts every request, answers it with one final response that holds its params, and can be killed and reborn. */
 async function listen(address = LOOPBACK, token = '') {
-  const transport = new ZmqTransport();
+  const transport = new ZmtpTransport();
   const sessions: Session[] = [];
   const requests: number[] = [];
   const host = new SessionHost({

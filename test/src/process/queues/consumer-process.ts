@@ -1,5 +1,5 @@
 // A member of a group that does as it is told by the test: it keeps what it gets until it may acknowledge it.
-import { ZmqTransport } from '@trunkline/proto/zmq';
+import { ZmtpTransport } from '@trunkline/proto/zmtp';
 import { type Client, connect, type QueueMessage, TrunklineError } from '@trunkline/subscriber';
 import { serve } from '../fixtures/serve.js';
 
@@ -17,7 +17,7 @@ let auto = false;
 
 serve({
   async open(target: string) {
-    const transport = new ZmqTransport({ reconnectMs: 50, reconnectMaxMs: 150 });
+    const transport = new ZmtpTransport({ reconnectMs: 50, reconnectMaxMs: 150 });
     client = await connect(target, { limits: { heartbeat: 500 }, transport });
   },
   async consume(code: number, group: string, window: number, acks: boolean) {

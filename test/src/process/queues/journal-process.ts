@@ -1,7 +1,7 @@
 // A member of a group that writes down what it gets, and what was acknowledged for certain, before it goes on: what it
 // wrote is there after kill -9.
 import { openSync, writeSync } from 'node:fs';
-import { ZmqTransport } from '@trunkline/proto/zmq';
+import { ZmtpTransport } from '@trunkline/proto/zmtp';
 import { connect } from '@trunkline/subscriber';
 import { serve } from '../fixtures/serve.js';
 
@@ -10,7 +10,7 @@ serve({
     const file = openSync(journal, 'a');
     const write = (...words: readonly (string | number | bigint)[]) =>
       writeSync(file, `${[process.hrtime.bigint(), group, ...words].join(' ')}\n`);
-    const transport = new ZmqTransport({ reconnectMs: 50, reconnectMaxMs: 150 });
+    const transport = new ZmtpTransport({ reconnectMs: 50, reconnectMaxMs: 150 });
     const client = await connect(target, { limits: { heartbeat: 500 }, transport });
     const consumption = client.consume(code, { group, window, ack: 'manual' }, (message) => {
       const { sequence, deliveries, redelivered } = message;

@@ -1,5 +1,5 @@
 // A publisher that does as it is told by the test, and keeps count of what became of it.
-import { ZmqTransport } from '@trunkline/proto/zmq';
+import { ZmtpTransport } from '@trunkline/proto/zmtp';
 import { connect, type Provider } from '@trunkline/publisher';
 import { serve } from '../fixtures/serve.js';
 
@@ -25,7 +25,7 @@ let stored = 0;
 
 serve({
   async open(target: string, heartbeat: number) {
-    const transport = new ZmqTransport({ reconnectMs: 50, reconnectMaxMs: 150 });
+    const transport = new ZmtpTransport({ reconnectMs: 50, reconnectMaxMs: 150 });
     provider = await connect(target, { limits: { heartbeat }, transport });
   },
   rss: () => process.memoryUsage().rss,

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import type { Dealer, Event, Router } from 'zeromq';
-import type { Settings } from './settings.js';
+import { guarded, longestStepMs, receiverFailed } from '../step-bounds.js';
+import type { ZmqSettings } from './settings.js';
 
 export interface Receiver {
   /** Takes one message's frames and says how many bytes they had. */
@@ -19,18 +20,12 @@ export interface Receiver {
 const longestPauseMs = 8;
 
 /**
- * Longest that a step goes on, ms, beyond the batch it is in: what is cheap to receive may be dear to handle, and
- * whoever is not heard meanwhile, as no timer runs, is given up by its peers.
- */
-const longestStepMs = 20;
-
-/**
  * Reads a socket in bounded steps until it is closed. Nothing that a receiver throws ends the loop.
  *
  * While a receive waits, nobody may look at `readable` or `writable`: looking takes the wake-up that the receive waits
  * for, and it sleeps on beside a full socket. Sending is safe, it looks after the receive itself.
  */
-export async function receiveLoop(socket: Router | Dealer, receiver: Receiver, settings: Settings): Promise<void> {
+export async function receiveLoop(socket: Router | Dealer, receiver: Receiver, settings: ZmqSettings): Promise<void> {
   const step = new Step(receiver, settings);
   let idleMs = 1;
   while (!receiver.ended) {
@@ -56,7 +51,7 @@ export async function receiveLoop(socket: Router | Dealer, receiver: Receiver, s
       } while (!step.full && !receiver.ended && socket.readable);
     } catch (error) {
       failed = !receiver.ended && !socket.closed;
-      if (failed) step.failed(error, 'receiving failed');
+      if (failed) receiverFailed(settings, error, 'receiving failed');
     }
     // others have a turn between full steps
     const full = step.full || failed;
@@ -74,7 +69,7 @@ class Step {
 
   constructor(
     private readonly receiver: Receiver,
-    private readonly settings: Settings,
+    private readonly settings: ZmqSettings,
   ) {}
 
   get full(): boolean {
@@ -89,7 +84,7 @@ class Step {
     try {
       this.bytes += this.receiver.take(frames);
     } catch (error) {
-      this.failed(error);
+      receiverFailed(this.settings, error);
     }
   }
 
@@ -101,18 +96,13 @@ class Step {
     try {
       this.receiver.stepEnd();
     } catch (error) {
-      this.failed(error);
+      receiverFailed(this.settings, error);
     }
     this.settings.received(bytes);
   }
 
   tick(): void {
     guarded(this.settings, () => this.receiver.tick?.());
-  }
-
-  failed(error: unknown, what = 'an event receiver threw'): void {
-    this.settings.counters.faults++;
-    this.settings.log.error({ error }, what);
   }
 }
 
@@ -121,20 +111,11 @@ export function plainBytes(frame: Buffer): Uint8Array {
   return new Uint8Array(frame.buffer, frame.byteOffset, frame.length);
 }
 
-function guarded(settings: Settings, action: () => void): void {
-  try {
-    action();
-  } catch (error) {
-    settings.counters.faults++;
-    settings.log.error({ error }, 'an event receiver threw');
-  }
-}
-
 /**
  * Hands over a socket's monitor events until the socket is gone, which is when the promise resolves. The monitor must
  * be read to its end: one that nobody reads blocks the I/O thread of every socket.
  */
-export async function monitorLoop(socket: Router | Dealer, settings: Settings, on: (event: Event) => void) {
+export async function monitorLoop(socket: Router | Dealer, settings: ZmqSettings, on: (event: Event) => void) {
   const observer = socket.events;
   for (let count = 1; !observer.closed; count++) {
     let event: Event;
@@ -153,7 +134,7 @@ export async function monitorLoop(socket: Router | Dealer, settings: Settings, o
 const closeGraceMs = 800;
 
 /** Waits until closed sockets are gone, but no longer than they may need: closing never hangs. */
-export async function ended(gone: Promise<unknown>, settings: Settings): Promise<void> {
+export async function ended(gone: Promise<unknown>, settings: ZmqSettings): Promise<void> {
   let limit: NodeJS.Timeout | undefined;
   const late = new Promise<void>((resolve) => {
     limit = setTimeout(resolve, settings.lingerMs + closeGraceMs);

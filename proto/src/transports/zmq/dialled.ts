@@ -1,13 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Dealer, type Event, type SocketOptions } from 'zeromq';
-import { HANDSHAKE_REFUSED, type Link, type LinkEvents } from '../ports.js';
-import { type Address, formatAddress, hostText, isHostName, isIPv6 } from './address.js';
+import { HANDSHAKE_REFUSED, type Link, type LinkEvents } from '../../ports.js';
+import { type Address, formatAddress, hostText, isHostName, isIPv6 } from '../address.js';
+import { NO_CONNECTION, reconnectPause, UNANSWERED } from '../reconnect.js';
+import { lookUp } from '../resolve.js';
 import { ended, monitorLoop, plainBytes, type Receiver, receiveLoop } from './receive.js';
-import { lookUp } from './resolve.js';
-import { type Settings, socketOptions } from './settings.js';
+import { socketOptions, type ZmqSettings } from './settings.js';
 
-/** Connected, and then nothing: a process that is stopped, or not one of ours. */
-const UNANSWERED = 'handshake not answered';
 /** Longer than any socket lives without a connection, in ms. */
 const neverMs = 3_600_000;
 
@@ -27,7 +26,7 @@ export class DialledLink implements Link {
   readonly label: string;
   readonly #target: Address;
   readonly #events: LinkEvents;
-  readonly #settings: Settings;
+  readonly #settings: ZmqSettings;
   readonly #more: DialledOptions;
   readonly #ending = new Set<Promise<unknown>>();
   #socket: Dealer | undefined;
@@ -40,7 +39,7 @@ export class DialledLink implements Link {
   /** Attempts since the link was last up: chooses the pause, and the address where a name has several. */
   #attempts = 0;
 
-  constructor(target: Address, events: LinkEvents, settings: Settings, more: DialledOptions) {
+  constructor(target: Address, events: LinkEvents, settings: ZmqSettings, more: DialledOptions) {
     this.label = formatAddress(target);
     this.#target = target;
     this.#events = events;
@@ -115,7 +114,7 @@ export class DialledLink implements Link {
       this.#ending.add(gone);
       void gone.then(() => this.#ending.delete(gone));
     }
-    this.#limit(socket, settings.connectTimeoutMs + settings.handshakeTimeoutMs, 'no connection');
+    this.#limit(socket, settings.connectTimeoutMs + settings.handshakeTimeoutMs, NO_CONNECTION);
     try {
       socket.connect(endpoint);
     } catch (error) {
@@ -155,14 +154,14 @@ export class DialledLink implements Link {
     if (this.#socket !== socket) return;
     if (event.type === 'connect') this.#limit(socket, this.#settings.handshakeTimeoutMs, UNANSWERED);
     else if (event.type === 'handshake') this.#connected(socket);
-    else if (event.type === 'close') this.#lost(socket, 'no connection');
-    else if (event.type === 'disconnect') this.#lost(socket, this.#up ? 'connection lost' : 'no connection');
+    else if (event.type === 'close') this.#lost(socket, NO_CONNECTION);
+    else if (event.type === 'disconnect') this.#lost(socket, this.#up ? 'connection lost' : NO_CONNECTION);
     else if (event.type.startsWith('handshake:error')) this.#lost(socket, this.#refusal(event.type));
   }
 
   /** A peer that ends the connection within the handshake refuses our keys, or, where there are none, is dying. */
   #refusal(type: string): string {
-    if (type === 'handshake:error:other' && this.#more.security().curveServerKey === undefined) return 'no connection';
+    if (type === 'handshake:error:other' && this.#more.security().curveServerKey === undefined) return NO_CONNECTION;
     return HANDSHAKE_REFUSED;
   }
 
@@ -213,11 +212,7 @@ export class DialledLink implements Link {
   }
 
   #again(): void {
-    const { reconnectMs, reconnectMaxMs } = this.#settings;
-    const pause = Math.min(reconnectMs * 2 ** Math.min(this.#attempts, 20), reconnectMaxMs);
-    this.#attempts++;
-    // Spread, so that a thousand links do not come back in one moment.
-    this.#timer = setTimeout(() => void this.#dial(), pause * (0.75 + Math.random() / 2));
+    this.#timer = setTimeout(() => void this.#dial(), reconnectPause(this.#attempts++, this.#settings));
   }
 
   #limit(socket: Dealer, limitMs: number, reason: string): void {

@@ -1,34 +1,29 @@
 import { Context, context as shared } from 'zeromq';
-import { TrunklineError } from '../errors.js';
-import type { Link, LinkEvents, Listener, Transport } from '../ports.js';
-import { ZmqListener } from './accepted.js';
-import { type Address, formatAddress, hostText, isHostName, parseAddress } from './address.js';
+import { TrunklineError } from '../../errors.js';
+import type { Link, LinkEvents, Listener, Transport } from '../../ports.js';
+import { type Address, formatAddress, hostText, parseAddress } from '../address.js';
+import { bind, numericHost } from '../listening.js';
+import type { TransportCounters } from '../settings.js';
 import { checkCurve, clientSecurity, KeyGuard, serverSecurity } from './curve.js';
 import { DialledLink } from './dialled.js';
-import { bindIpc, type IpcFile, removeIpc } from './ipc.js';
-import { lookUp } from './resolve.js';
-import {
-  type CurveOptions,
-  type Settings,
-  settingsOf,
-  type ZmqCounters,
-  type ZmqTransportOptions,
-} from './settings.js';
+import { ZmqListener } from './listener.js';
+import { type CurveOptions, type ZmqSettings, type ZmqTransportOptions, zmqSettings } from './settings.js';
 
 export { curveKeyPair } from 'zeromq';
-export { type Address, formatAddress, parseAddress } from './address.js';
-export { z85 } from './keys.js';
-export type { CurveOptions, ZmqCounters, ZmqTransportOptions } from './settings.js';
+export { type Address, formatAddress, parseAddress } from '../address.js';
+export { z85 } from '../keys.js';
+export type { TransportCounters } from '../settings.js';
+export type { CurveOptions, ZmqTransportOptions } from './settings.js';
 
 /** Three ZeroMQ sockets stand behind a listener or a dialled link; the default of 1023 is soon reached. */
 const maxSockets = 20_000;
 
 /**
- * The ports over ZeroMQ: one ROUTER per address listened at, one DEALER per address dialled. A link's `send` never
- * waits and never throws.
+ * The ports over ZeroMQ's own library: one ROUTER per address listened at, one DEALER per address dialled. A link's
+ * `send` never waits and never throws. For CURVE; without it `ZmtpTransport` has less on the way.
  */
 export class ZmqTransport implements Transport {
-  readonly #settings: Settings;
+  readonly #settings: ZmqSettings;
   readonly #listeners = new Set<ZmqListener>();
   readonly #links = new Set<DialledLink>();
   #curve: CurveOptions | undefined;
@@ -42,7 +37,7 @@ export class ZmqTransport implements Transport {
     this.#curve = curve;
     // Who may come in is asked once per context, so a transport that decides it has one of its own.
     const context = curve?.allowedKeys === undefined ? shared : new Context();
-    this.#settings = settingsOf(options, context);
+    this.#settings = zmqSettings(options, context);
     try {
       if (context.maxSockets < maxSockets) context.maxSockets = maxSockets;
       if (ioThreads !== undefined) context.ioThreads = ioThreads;
@@ -52,7 +47,7 @@ export class ZmqTransport implements Transport {
     if (curve?.allowedKeys !== undefined) this.#guard = new KeyGuard(this.#settings, curve.allowedKeys);
   }
 
-  get counters(): Readonly<ZmqCounters> {
+  get counters(): Readonly<TransportCounters> {
     return this.#settings.counters;
   }
 
@@ -76,28 +71,19 @@ export class ZmqTransport implements Transport {
     const endpoint = await endpointOf(target, address);
     this.#assertOpen();
     this.#guard?.start();
-    const listener = new ZmqListener(address, events, this.#settings, {
+    const listener = new ZmqListener(address, endpoint, events, this.#settings, {
       ipv6: endpoint.startsWith('tcp://['),
       ...(this.#curve === undefined ? {} : serverSecurity(this.#curve)),
     });
     this.#listeners.add(listener);
-    let file: IpcFile | undefined;
-    const release = async () => {
-      this.#listeners.delete(listener);
-      if (file !== undefined) await removeIpc(file);
-    };
-    try {
-      let bound: string;
-      if (target.scheme === 'ipc') ({ bound, file } = await bindIpc(target.path, () => listener.start(endpoint)));
-      else bound = await listener.start(endpoint);
-      this.#assertOpen();
-      listener.serve(boundAddress(target, bound), release);
-      return listener;
-    } catch (error) {
-      await listener.close();
-      await release();
-      throw listenError(address, error);
-    }
+    await bind(
+      address,
+      target,
+      listener,
+      () => this.#assertOpen(),
+      () => this.#listeners.delete(listener),
+    );
+    return listener;
   }
 
   dial(address: string, events: LinkEvents): Link {
@@ -132,29 +118,9 @@ export class ZmqTransport implements Transport {
   }
 }
 
-/** What ZeroMQ is told to bind: a name becomes the first of its numeric addresses. */
+/** What ZeroMQ is told to bind. */
 async function endpointOf(target: Address, text: string): Promise<string> {
   if (target.scheme === 'ipc') return formatAddress(target);
-  let host = target.host;
-  if (isHostName(host)) {
-    const [first] = await lookUp(host);
-    if (first === undefined) {
-      throw new TrunklineError('ADDRESS_INVALID', `cannot listen at "${text}": the host name is unknown`);
-    }
-    host = first;
-  }
+  const host = await numericHost(target.host, text);
   return `tcp://${hostText(host)}:${target.port === 0 ? '*' : target.port}`;
-}
-
-function boundAddress(target: Address, bound: string): string {
-  if (target.scheme === 'ipc' || target.port !== 0) return formatAddress(target);
-  const port = Number(bound.slice(bound.lastIndexOf(':') + 1));
-  return formatAddress({ ...target, port });
-}
-
-function listenError(address: string, error: unknown): unknown {
-  if (error instanceof TrunklineError) return error;
-  const reason = error instanceof Error ? error.message : String(error);
-  const code = (error as { code?: string }).code === 'EADDRINUSE' ? 'ADDRESS_IN_USE' : 'ADDRESS_INVALID';
-  return new TrunklineError(code, `cannot listen at "${address}": ${reason}`, { cause: error });
 }

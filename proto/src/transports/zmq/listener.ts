@@ -1,14 +1,14 @@
 import { randomInt } from 'node:crypto';
 import { type Event, Router, type SocketOptions } from 'zeromq';
-import type { Link, LinkEvents, Listener } from '../ports.js';
+import type { Link, LinkEvents } from '../../ports.js';
+import type { Bindable } from '../listening.js';
+import { RareWarnings } from '../rare-warnings.js';
 import { ended, monitorLoop, plainBytes, receiveLoop } from './receive.js';
-import { type Settings, socketOptions } from './settings.js';
+import { socketOptions, type ZmqSettings } from './settings.js';
 
 /** After a lost connection: how long until the pipe is surely gone too, and how long until the next report, in ms. */
 const suspectDelayMs = 20;
 const suspectPauseMs = 100;
-/** Between two lines of the log of one kind that strangers can cause, in ms. */
-const logPauseMs = 1000;
 
 /**
  * A routing id as a key. Those that our socket chose are a zero byte and a u32; any other was chosen by the client, is
@@ -25,7 +25,7 @@ let scattered = false;
  * name the id that comes next as its own, which takes over a peer's place or ends the process. Throwing away some
  * sockets moves the start. That only raises the price; a port that strangers reach needs CURVE with allowed keys.
  */
-function scatterRoutingIds(settings: Settings): void {
+function scatterRoutingIds(settings: ZmqSettings): void {
   if (scattered) return;
   scattered = true;
   for (let left = randomInt(1024); left >= 0; left--) new Router({ context: settings.context, linger: 0 }).close();
@@ -66,23 +66,33 @@ class AcceptedLink implements Link {
 }
 
 /** One ROUTER at one address. */
-export class ZmqListener implements Listener {
+export class ZmqListener implements Bindable {
   #address: string;
+  /** What is bound, with a numeric host. */
+  readonly #endpoint: string;
   readonly #events: LinkEvents;
-  readonly #settings: Settings;
+  readonly #settings: ZmqSettings;
   readonly #socket: Router;
   readonly #links = new Map<number | string, AcceptedLink>();
   #suspectTimer: NodeJS.Timeout | undefined;
   #suspectAgain = false;
-  readonly #logPauses = new Map<string, NodeJS.Timeout>();
+  readonly #warnings: RareWarnings;
   #gone: Promise<unknown> = Promise.resolve();
   #closing: Promise<void> | undefined;
   #release: () => Promise<void> = async () => {};
 
-  constructor(address: string, events: LinkEvents, settings: Settings, more: SocketOptions<Router>) {
+  constructor(
+    address: string,
+    endpoint: string,
+    events: LinkEvents,
+    settings: ZmqSettings,
+    more: SocketOptions<Router>,
+  ) {
     this.#address = address;
+    this.#endpoint = endpoint;
     this.#events = events;
     this.#settings = settings;
+    this.#warnings = new RareWarnings(settings.log);
     scatterRoutingIds(settings);
     this.#socket = new Router({ ...socketOptions(settings), mandatory: true, handover: true, ...more });
   }
@@ -95,21 +105,20 @@ export class ZmqListener implements Listener {
     return this.#closing !== undefined;
   }
 
-  /** Binds and begins to receive. Rejects with ZeroMQ's own error; the listener is then closed. */
-  async start(endpoint: string): Promise<string> {
+  async start(): Promise<number> {
     if (!this.#settings.polled) {
       this.#gone = monitorLoop(this.#socket, this.#settings, (event) => this.#monitored(event));
     }
     try {
-      await this.#socket.bind(endpoint);
+      await this.#socket.bind(this.#endpoint);
     } catch (error) {
       await this.close();
       throw error;
     }
-    return this.#socket.closed ? endpoint : (this.#socket.lastEndpoint ?? endpoint);
+    const bound = (this.#socket.closed ? undefined : this.#socket.lastEndpoint) ?? this.#endpoint;
+    return bound.startsWith('tcp:') ? Number(bound.slice(bound.lastIndexOf(':') + 1)) : 0;
   }
 
-  /** From now on batches arrive. `release` runs once the address is free again. */
   serve(address: string, release: () => Promise<void>): void {
     this.#address = address;
     this.#release = release;
@@ -123,7 +132,7 @@ export class ZmqListener implements Listener {
 
   async #close(): Promise<void> {
     clearTimeout(this.#suspectTimer);
-    for (const pause of this.#logPauses.values()) clearTimeout(pause);
+    this.#warnings.close();
     for (const link of [...this.#links.values()]) link.close();
     this.#socket.close();
     await ended(this.#gone, this.#settings);
@@ -180,22 +189,12 @@ export class ZmqListener implements Listener {
     if (event.type === 'disconnect') this.#suspect();
     else if (event.type.startsWith('handshake:error')) {
       this.#settings.counters.refusedHandshakes++;
-      this.#warn('handshake refused', event);
+      this.#warnings.warn('handshake refused', { address: this.#address, event });
     } else if (event.type === 'accept:error') {
       // without a free file descriptor ZeroMQ tries again at once, and again, for as long as somebody waits
       this.#settings.counters.faults++;
-      this.#warn('accepting a connection failed', event);
+      this.#warnings.warn('accepting a connection failed', { address: this.#address, event });
     }
-  }
-
-  /** Strangers may knock as often as they like: the log has one line per pause, the counter all of them. */
-  #warn(message: string, event: Event): void {
-    if (this.#logPauses.has(message)) return;
-    this.#settings.log.warn({ address: this.#address, event }, message);
-    this.#logPauses.set(
-      message,
-      timer(() => void this.#logPauses.delete(message), logPauseMs),
-    );
   }
 
   /** The event says only that somebody left. Many at once become one report, then one per pause. */

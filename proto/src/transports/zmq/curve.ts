@@ -1,8 +1,8 @@
 import { type Dealer, Router, type SocketOptions } from 'zeromq';
-import { TrunklineError } from '../errors.js';
-import { curveKeyBytes, z85 } from './keys.js';
+import { TrunklineError } from '../../errors.js';
+import { curveKeyBytes, z85 } from '../keys.js';
 import { receiveLoop } from './receive.js';
-import type { CurveOptions, Settings } from './settings.js';
+import type { CurveOptions, ZmqSettings } from './settings.js';
 
 /** @throws TrunklineError OPTION_INVALID */
 export function checkCurve(curve: CurveOptions): void {
@@ -46,10 +46,10 @@ export function clientSecurity(curve: CurveOptions, address: string): SocketOpti
 /** Answers ZeroMQ's question (ZAP, RFC 27) whether a client's key is let in. There is one in a context. */
 export class KeyGuard {
   allowed: ReadonlySet<string>;
-  readonly #settings: Settings;
+  readonly #settings: ZmqSettings;
   #socket: Router | undefined;
 
-  constructor(settings: Settings, allowed: Iterable<string>) {
+  constructor(settings: ZmqSettings, allowed: Iterable<string>) {
     this.#settings = settings;
     this.allowed = new Set(allowed);
   }

@@ -1,0 +1,70 @@
+import type { Settings } from '../settings.js';
+import { guarded, longestStepMs } from '../step-bounds.js';
+
+/** Whose connections share one step. */
+export interface StepOwner {
+  /** After each bounded step. */
+  stepEnd(): void;
+}
+
+/**
+ * Joins what one turn of the event loop receives, on however many connections, into a step: its end comes once all that
+ * was there has been read, or when the step is full.
+ */
+export class Step {
+  private batches = 0;
+  private bytes = 0;
+  private begun = 0;
+  private scheduled = false;
+  private readonly resume: (() => void)[] = [];
+  private readonly turn = () => {
+    this.scheduled = false;
+    this.end();
+    for (const resume of this.resume.splice(0)) resume();
+  };
+
+  constructor(
+    private readonly owner: StepOwner,
+    private readonly settings: Settings,
+  ) {}
+
+  /** Before each batch. */
+  begin(): void {
+    if (this.batches++ > 0) return;
+    this.begun = performance.now();
+    this.schedule();
+  }
+
+  /** After each batch, with its bytes. */
+  took(bytes: number): void {
+    this.bytes += bytes;
+    const { stepBatches, stepBytes } = this.settings;
+    if (this.batches >= stepBatches || this.bytes >= stepBytes) this.end();
+  }
+
+  /** Whether the step goes on for so long that timers want a turn; no more should be read before `later`. */
+  get overdue(): boolean {
+    return this.batches > 0 && performance.now() - this.begun > longestStepMs;
+  }
+
+  /** Calls when others have had their turn. */
+  later(resume: () => void): void {
+    this.resume.push(resume);
+    this.schedule();
+  }
+
+  private schedule(): void {
+    if (this.scheduled) return;
+    this.scheduled = true;
+    setImmediate(this.turn);
+  }
+
+  private end(): void {
+    if (this.batches === 0) return;
+    const { bytes } = this;
+    this.batches = 0;
+    this.bytes = 0;
+    guarded(this.settings, () => this.owner.stepEnd());
+    this.settings.received(bytes);
+  }
+}
