@@ -18,16 +18,19 @@ test('F34: names are no identity: any number of clients with one name, or of one
   await Promise.all([...clients, provider].map((each) => each.close()));
 });
 
-test('F34: a foreign client that chose its routing id and died is served again at once under the same id', async (t) => {
+test('F34: foreign clients that chose one routing id live side by side, and one that died is served again at once', async (t) => {
   const real = await Real.start(t, [{ code: 100 }]);
   const provider = await connectProvider(real.address, quiet);
   provider.provide(100, () => {});
-  for (let life = 0; life < 3; life++) {
+  const first = await ghost(real.address, 100, 'fixed');
+  for (let life = 0; life < 2; life++) {
     const dealer = await ghost(real.address, 100, 'fixed');
-    await until(() => provider.subscriptions === 1, `life ${life}`);
-    // the next one takes over from this one while it is still there
-    if (life > 0) dealer.close();
+    await until(() => real.dispatcher.peers.size === 3, `life ${life}`);
+    dealer.close();
+    await until(() => real.dispatcher.peers.size === 2, 'only the first is left');
+    assert.equal(provider.subscriptions, 1);
   }
+  first.close();
   await until(() => real.dispatcher.peers.size === 1, 'no session of an earlier life is left');
   await until(() => provider.subscriptions === 0, 'nor what it asked for');
   await provider.close();
