@@ -14,6 +14,7 @@ export interface StepOwner {
 export class Step {
   private batches = 0;
   private bytes = 0;
+  /** When the turn that is scheduled began to read. */
   private begun = 0;
   private scheduled = false;
   private readonly resume: (() => void)[] = [];
@@ -30,7 +31,8 @@ export class Step {
 
   /** Before each batch. */
   begin(): void {
-    if (this.batches++ > 0) return;
+    this.batches++;
+    if (this.scheduled) return;
     this.begun = performance.now();
     this.schedule();
   }
@@ -42,9 +44,9 @@ export class Step {
     if (this.batches >= stepBatches || this.bytes >= stepBytes) this.end();
   }
 
-  /** Whether the step goes on for so long that timers want a turn; no more should be read before `later`. */
+  /** Whether it goes on for so long, in one step or several, that timers want a turn; no more should be read before `later`. */
   get overdue(): boolean {
-    return this.batches > 0 && performance.now() - this.begun > longestStepMs;
+    return this.scheduled && performance.now() - this.begun > longestStepMs;
   }
 
   /** Calls when others have had their turn. */
