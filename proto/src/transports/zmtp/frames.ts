@@ -12,6 +12,8 @@ export interface FrameOwner {
   onFault(reason: string): void;
   /** True where nothing more is wanted now. */
   readonly halted: boolean;
+  /** The handshake is done: before, only commands may come. */
+  readonly ready: boolean;
 }
 
 /** A header has at most a byte of flags and eight of length. */
@@ -68,8 +70,12 @@ export class FrameReader {
   /** What is wrong with the header that was read. */
   private fault(): string | undefined {
     if ((this.flags & ~(MORE | LONG | COMMAND)) !== 0) return 'it sends frames of an unknown kind';
-    const most = this.flags & COMMAND ? MAX_COMMAND : this.maxBytes;
-    return this.size + this.foreign > most ? `a message has more than ${most} bytes` : undefined;
+    // a command may come between the frames of a message
+    const isCommand = (this.flags & COMMAND) !== 0;
+    if (!isCommand && !this.owner.ready) return 'it breaks off the handshake';
+    const size = isCommand ? this.size : this.size + this.foreign;
+    const most = isCommand ? MAX_COMMAND : this.maxBytes;
+    return size > most ? `a message has more than ${most} bytes` : undefined;
   }
 
   /** Reads a header at `at`, begun in an earlier chunk or not; returns where its body begins, or -1 where more has to come. */

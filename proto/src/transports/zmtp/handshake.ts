@@ -20,6 +20,8 @@ export const COMMAND = 4;
 
 /** Longest command that is read, bytes: READY may carry properties of the application. */
 export const MAX_COMMAND = 4096;
+/** Longest context of a PING, bytes; what is behind it belongs to none. */
+const MAX_CONTEXT = 16;
 
 /** Socket types that may be at the other end, by our own. */
 const partners: Record<SocketType, readonly string[]> = {
@@ -59,7 +61,7 @@ export function readyFrame(type: SocketType): Buffer {
 
 /** The answer to a PING with this context. */
 export function pongFrame(context: Uint8Array): Buffer {
-  return commandFrame('PONG', context);
+  return commandFrame('PONG', context.subarray(0, MAX_CONTEXT));
 }
 
 function commandFrame(name: string, data: Uint8Array): Buffer {

@@ -99,6 +99,11 @@ export class Peer implements FrameOwner {
     socket.write(frame);
   }
 
+  /** Something came of the peer's greeting. */
+  get begun(): boolean {
+    return this.greeted > 0;
+  }
+
   /** Ends the connection once what was sent has left, after `lingerMs` in any case. Nobody is told of it. */
   end(lingerMs: number): void {
     this.done = true;
@@ -119,10 +124,6 @@ export class Peer implements FrameOwner {
   }
 
   onMessage(batch: Uint8Array): void {
-    if (!this.ready) {
-      this.refuse('it breaks off the handshake');
-      return;
-    }
     const { step } = this;
     step.begin();
     try {
