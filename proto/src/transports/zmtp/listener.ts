@@ -1,9 +1,11 @@
+import { Buffer } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { rename } from 'node:fs/promises';
 import { createServer, type ListenOptions, type Server, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import type { Link, LinkEvents } from '../../ports.js';
+import { maxIpcPathBytes } from '../address.js';
 import type { Bindable } from '../listening.js';
 import { RareWarnings } from '../rare-warnings.js';
 import type { Settings } from '../settings.js';
@@ -63,7 +65,9 @@ class Connection implements PeerOwner {
 
   onGone(_peer: Peer, fault: string | undefined): void {
     clearTimeout(this.limit);
-    this.owner.gone(this, fault);
+    // a client that wants CURVE leaves when it sees our greeting, before it has said so
+    const left = this.peer.begun && !this.peer.ready;
+    this.owner.gone(this, fault ?? (left ? 'it leaves within the handshake' : undefined));
   }
 
   end(lingerMs: number): void {
@@ -170,7 +174,13 @@ export class ZmtpListener implements Bindable, StepOwner {
   }
 }
 
-/** A name in the folder of a path, for the moment of binding. */
+/**
+ * A name in the folder of a path, for the moment of binding, and not longer than a path may be: the system would cut it
+ * off without a word.
+ */
 function besides(path: string): string {
-  return join(dirname(path), `.${randomBytes(3).toString('hex')}`);
+  const folder = join(dirname(path), '/');
+  const room = maxIpcPathBytes - Buffer.byteLength(folder);
+  const name = randomBytes(4).toString('hex');
+  return folder + (room > name.length ? `.${name}` : name.slice(0, room));
 }
