@@ -5,13 +5,23 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { ZmqTransport } from '@trunkline/proto/zmq';
 import { until } from '../../support/wait.js';
-import { echo, folder, numbered, Record, transport } from './record.js';
+import {
+  classNames,
+  connected,
+  echo,
+  folder,
+  type Kind,
+  numbered,
+  Record,
+  testEnds,
+  testKinds,
+  transport,
+} from './record.js';
 
-test('F27: close resolves in every state, also twice at once', async (t) => {
+testKinds('F27: close resolves in every state, also twice at once', async (t, kind) => {
   const server = new Record();
-  const { address } = await transport(t).listen('tcp://127.0.0.1:0', server);
+  const { address } = await transport(t, kind).listen('tcp://127.0.0.1:0', server);
   const silent = createServer(() => {});
   silent.listen(0, '127.0.0.1');
   await until(() => silent.listening, 'the silent one listens');
@@ -19,7 +29,7 @@ test('F27: close resolves in every state, also twice at once', async (t) => {
   const silentAddress = `tcp://127.0.0.1:${(silent.address() as { port: number }).port}`;
   const place = await folder(t);
 
-  await new ZmqTransport().close();
+  await transport(t, kind).close();
   for (const target of [
     address,
     silentAddress,
@@ -27,47 +37,40 @@ test('F27: close resolves in every state, also twice at once', async (t) => {
     'tcp://no-such-host.invalid:1',
     `ipc://${place}/x`,
   ]) {
-    const zmq = new ZmqTransport();
+    const closing = transport(t, kind);
     const client = new Record();
-    const link = zmq.dial(target, client);
+    const link = closing.dial(target, client);
     link.send(numbered(1));
-    await Promise.all([zmq.close(), zmq.close()]);
-    await zmq.close();
+    await Promise.all([closing.close(), closing.close()]);
+    await closing.close();
     link.send(numbered(2));
     link.close();
     assert.deepEqual(client.told, [], target);
-    assert.throws(() => zmq.dial(target, client), { code: 'CLOSED' });
-    await assert.rejects(zmq.listen('tcp://127.0.0.1:0', server), { code: 'CLOSED' });
+    assert.throws(() => closing.dial(target, client), { code: 'CLOSED' });
+    await assert.rejects(closing.listen('tcp://127.0.0.1:0', server), { code: 'CLOSED' });
   }
 });
 
-test('close while listening begins: the call is refused and nothing is left', async (t) => {
+testKinds('close while listening begins: the call is refused and nothing is left', async (t, kind) => {
   const place = await folder(t);
   for (const address of ['tcp://127.0.0.1:0', 'tcp://localhost:0', `ipc://${join(place, 'main')}`]) {
-    const zmq = new ZmqTransport();
-    const outcome = assert.rejects(zmq.listen(address, new Record()), { code: 'CLOSED' });
-    await zmq.close();
+    const closing = transport(t, kind);
+    const outcome = assert.rejects(closing.listen(address, new Record()), { code: 'CLOSED' });
+    await closing.close();
     await outcome;
   }
-  await transport(t).listen(`ipc://${join(place, 'main')}`, new Record());
+  await transport(t, kind).listen(`ipc://${join(place, 'main')}`, new Record());
 });
 
-test('no event comes after close, and sends after it are dropped', async (t) => {
-  const server = new Record();
-  server.handle = echo;
-  const listening = transport(t);
-  const listener = await listening.listen('tcp://127.0.0.1:0', server);
-  const client = new Record();
-  const zmq = transport(t);
-  const link = zmq.dial(listener.address, client);
-  await until(() => client.up, 'the link is up');
+testEnds('no event comes after close, and sends after it are dropped', async (t, ...kinds) => {
+  const { dialling, server, client, listener, link } = await connected(t, ...kinds, { handle: echo });
   client.handle = (from) => {
     from.close();
     from.close();
   };
   for (let i = 0; i < 100; i++) link.send(numbered(i));
   await until(() => client.batches.length > 0 && server.batches.length === 100, 'batches passed');
-  await zmq.close();
+  await dialling.close();
   assert.equal(client.batches.length, 1);
   assert.deepEqual(client.told, ['up']);
   const [peer] = server.links;
@@ -81,23 +84,23 @@ test('no event comes after close, and sends after it are dropped', async (t) => 
   );
 });
 
-test('an address is free again once its listener is closed', async (t) => {
-  const zmq = transport(t);
+testKinds('an address is free again once its listener is closed', async (t, kind) => {
+  const listening = transport(t, kind);
   let address = 'tcp://127.0.0.1:0';
   for (let round = 0; round < 10; round++) {
-    const listener = await zmq.listen(address, new Record());
+    const listener = await listening.listen(address, new Record());
     address = listener.address;
     await listener.close();
   }
 });
 
-const script = (body: string) => `
-  import { ZmqTransport } from '@trunkline/proto/zmq';
+const script = (kind: Kind, body: string) => `
+  import { ${classNames[kind]} as Transport } from '@trunkline/proto/${kind}';
   const [address] = process.argv.slice(1);
   const events = { onBatch() {}, onUp() { up(); } };
   let up;
   const isUp = new Promise((resolve) => { up = resolve; });
-  const transport = new ZmqTransport();
+  const transport = new Transport();
   ${body}`;
 
 const endings: [string, string][] = [
@@ -112,30 +115,31 @@ const endings: [string, string][] = [
   ['nothing', ''],
 ];
 
-function run(t: TestContext, body: string, ...words: string[]) {
+function run(t: TestContext, kind: Kind, body: string, ...words: string[]) {
   const child = spawn(
     process.execPath,
-    ['--unhandled-rejections=strict', '--input-type=module', '-e', script(body), ...words],
+    ['--unhandled-rejections=strict', '--input-type=module', '-e', script(kind, body), ...words],
     { stdio: ['ignore', 'pipe', 'inherit'] },
   );
   t.after(() => child.kill('SIGKILL'));
   return child;
 }
 
-test('F28: a closed transport keeps no process alive', async (t) => {
-  const { address } = await transport(t).listen('tcp://127.0.0.1:0', new Record());
+testKinds('F28: a closed transport keeps no process alive', async (t, kind) => {
+  const { address } = await transport(t, kind).listen('tcp://127.0.0.1:0', new Record());
   for (const [what, body] of endings) {
-    const child = run(t, body, address);
+    const child = run(t, kind, body, address);
     const [code, signal] = await once(child, 'exit');
     assert.deepEqual([code, signal], [0, null], what);
   }
 });
 
-test('F101: what was sent leaves even when the process ends right after close', async (t) => {
+testKinds('F101: what was sent leaves even when the process ends right after close', async (t, kind) => {
   const server = new Record();
-  const { address } = await transport(t).listen('tcp://127.0.0.1:0', server);
+  const { address } = await transport(t, kind).listen('tcp://127.0.0.1:0', server);
   const child = run(
     t,
+    kind,
     `const link = transport.dial(address, events); await isUp;
      for (let i = 0; i < 100; i++) link.send(new Uint8Array(10000));
      await transport.close(); process.exit(0);`,
@@ -153,21 +157,23 @@ test('the routing ids of two processes do not begin at the same number', async (
     const link = transport.dial(listener.address, events);
     await isUp;
     link.send(new Uint8Array(1));`;
-  const ids = await Promise.all([1, 2, 3].map(async () => String((await once(run(t, body).stdout, 'data'))[0]).trim()));
+  const ids = await Promise.all(
+    [1, 2, 3].map(async () => String((await once(run(t, 'zmq', body).stdout, 'data'))[0]).trim()),
+  );
   for (const id of ids) assert.match(id, /^00[0-9a-f]{8}$/);
   assert.ok(new Set(ids).size > 1, ids.join());
 });
 
-test('F37: a worker that is terminated with a link and a listener leaves the process alive', async (t) => {
+testKinds('F37: a worker that is terminated with a link and a listener leaves the process alive', async (t, kind) => {
   const server = new Record();
   server.handle = echo;
-  const listening = transport(t);
+  const listening = transport(t, kind);
   const { address } = await listening.listen('tcp://127.0.0.1:0', server);
   for (let round = 0; round < 3; round++) {
     const worker = new Worker(
       `const { parentPort, workerData } = require('node:worker_threads');
-       import('@trunkline/proto/zmq').then(async ({ ZmqTransport }) => {
-         const transport = new ZmqTransport();
+       import('@trunkline/proto/${kind}').then(async ({ ${classNames[kind]}: Transport }) => {
+         const transport = new Transport();
          await transport.listen('tcp://127.0.0.1:0', { onBatch() {} });
          const link = transport.dial(workerData, {
            onUp() { link.send(new Uint8Array(1000)); },
@@ -178,7 +184,7 @@ test('F37: a worker that is terminated with a link and a listener leaves the pro
     );
     await once(worker, 'message');
     await worker.terminate();
-    await until(() => server.suspects > round, 'the listener heard that somebody left');
+    if (kind === 'zmq') await until(() => server.suspects > round, 'the listener heard that somebody left');
     const link = server.links[round]!;
     await until(() => {
       link.send(numbered(1));
@@ -191,12 +197,12 @@ test('F37: a worker that is terminated with a link and a listener leaves the pro
   }
 });
 
-test('in a worker a link comes up, goes down, comes back and closes', async (t) => {
-  const address = await freeAddress(t);
+testKinds('in a worker a link comes up, goes down, comes back and closes', async (t, kind) => {
+  const address = await freeAddress(t, kind);
   const worker = new Worker(
     `const { parentPort, workerData } = require('node:worker_threads');
-     import('@trunkline/proto/zmq').then(({ ZmqTransport }) => {
-       const transport = new ZmqTransport({ reconnectMs: 5, reconnectMaxMs: 20 });
+     import('@trunkline/proto/${kind}').then(({ ${classNames[kind]}: Transport }) => {
+       const transport = new Transport({ reconnectMs: 5, reconnectMaxMs: 20 });
        const say = (text) => parentPort.postMessage(text);
        const link = transport.dial(workerData, {
          onUp() { say('up'); link.send(Buffer.from('hello')); },
@@ -213,7 +219,7 @@ test('in a worker a link comes up, goes down, comes back and closes', async (t) 
   for (let round = 1; round <= 2; round++) {
     const server = new Record();
     server.handle = echo;
-    const peer = transport(t);
+    const peer = transport(t, kind);
     await peer.listen(address, server);
     await until(() => said.filter((text) => text === 'hello').length === round, 'the echo is there');
     await peer.close();
@@ -224,8 +230,8 @@ test('in a worker a link comes up, goes down, comes back and closes', async (t) 
   assert.deepEqual(said, [...Array(2).fill(['up', 'hello', 'down: connection lost']).flat(), 'closed']);
 });
 
-async function freeAddress(t: TestContext): Promise<string> {
-  const listener = await transport(t).listen('tcp://127.0.0.1:0', new Record());
+async function freeAddress(t: TestContext, kind: Kind): Promise<string> {
+  const listener = await transport(t, kind).listen('tcp://127.0.0.1:0', new Record());
   await listener.close();
   return listener.address;
 }

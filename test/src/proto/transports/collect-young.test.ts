@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { constants, PerformanceObserver } from 'node:perf_hooks';
-import { test } from 'node:test';
 import { runInNewContext } from 'node:vm';
 import { until } from '../../support/wait.js';
-import { Record, transport } from './record.js';
+import { Record, testKinds, transport } from './record.js';
 
-test('young garbage is collected after every 8 MiB received, and nobody else gets `gc`', async (t) => {
+testKinds('young garbage is collected after every 8 MiB received, and nobody else gets `gc`', async (t, kind) => {
   let forced = 0;
   const observer = new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) {
@@ -16,11 +15,11 @@ test('young garbage is collected after every 8 MiB received, and nobody else get
   });
   observer.observe({ entryTypes: ['gc'] });
   t.after(() => observer.disconnect());
-  const zmq = transport(t);
+  const made = transport(t, kind);
   const server = new Record();
   const client = new Record();
-  const listener = await zmq.listen('tcp://127.0.0.1:*', server);
-  const link = zmq.dial(listener.address, client);
+  const listener = await made.listen('tcp://127.0.0.1:*', server);
+  const link = made.dial(listener.address, client);
   await until(() => client.up, 'it is connected');
   const batch = new Uint8Array(256 * 1024);
   for (let count = 0; count < 160; count++) link.send(batch);

@@ -1,20 +1,19 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
-import { type TestContext, test } from 'node:test';
+import type { TestContext } from 'node:test';
 import type { Link } from '@trunkline/proto';
-import type { ZmqTransport } from '@trunkline/proto/zmq';
 import { until } from '../../support/wait.js';
-import { echo, numbered, Record, transport } from './record.js';
+import { echo, type Kind, numbered, Record, testKinds, transport } from './record.js';
 
 /** A running echo, to see that nothing disturbs it. */
-async function running(t: TestContext) {
-  const zmq: ZmqTransport = transport(t, { maxBatchBytes: 100_000 });
+async function running(t: TestContext, kind: Kind) {
+  const listening = transport(t, kind, { maxBatchBytes: 100_000 });
   const server = new Record();
   server.handle = echo;
-  const { address } = await zmq.listen('tcp://127.0.0.1:0', server);
+  const { address } = await listening.listen('tcp://127.0.0.1:0', server);
   const client = new Record();
-  const link: Link = zmq.dial(address, client);
+  const link: Link = transport(t, kind).dial(address, client);
   await until(() => client.up, 'the link is up');
   let sent = 0;
   const assertRuns = async (what: string) => {
@@ -23,7 +22,7 @@ async function running(t: TestContext) {
     assert.deepEqual(client.numbers, [...Array(sent).keys()], what);
     assert.deepEqual(client.told, ['up'], what);
   };
-  return { zmq, port: Number(address.split(':').at(-1)), assertRuns };
+  return { listening, port: Number(address.split(':').at(-1)), assertRuns };
 }
 
 /** Sends bytes and waits until the connection is gone; a reset is as good an end as another. */
@@ -70,25 +69,25 @@ const garbage: [string, Uint8Array][] = [
   ['READY with broken metadata', Buffer.concat([greeting, Buffer.from('040805524541445900ff', 'hex')])],
 ];
 
-test('F46: bytes of strangers at the port disturb no running link', async (t) => {
-  const { zmq, port, assertRuns } = await running(t);
+testKinds('F46: bytes of strangers at the port disturb no running link', async (t, kind) => {
+  const { listening, port, assertRuns } = await running(t, kind);
   for (const [what, bytes] of garbage) {
     await raw(port, bytes);
     await assertRuns(what);
   }
-  assert.ok(zmq.counters.refusedHandshakes > 0);
-  assert.equal(zmq.counters.faults, 0);
+  assert.ok(listening.counters.refusedHandshakes > 0);
+  assert.equal(listening.counters.faults, 0);
 });
 
-test('F46: a thousand connections that close at once disturb no running link', async (t) => {
-  const { port, assertRuns } = await running(t);
+testKinds('F46: a thousand connections that close at once disturb no running link', async (t, kind) => {
+  const { port, assertRuns } = await running(t, kind);
   for (let round = 0; round < 20; round++) {
     await Promise.all(Array.from({ length: 50 }, () => raw(port, Buffer.alloc(0))));
     await assertRuns(`round ${round}`);
   }
 });
 
-test('a dialled address where a stranger answers does not stop the link from coming up later', async (t) => {
+testKinds('a dialled address where a stranger answers does not stop the link from coming up later', async (t, kind) => {
   const stranger = createServer((socket) => {
     socket.on('error', () => {});
     socket.resume();
@@ -97,7 +96,7 @@ test('a dialled address where a stranger answers does not stop the link from com
   stranger.listen(0, '127.0.0.1');
   await once(stranger, 'listening');
   const { port } = stranger.address() as { port: number };
-  const zmq = transport(t, { reconnectMs: 5, reconnectMaxMs: 20 });
+  const zmq = transport(t, kind, { reconnectMs: 5, reconnectMaxMs: 20 });
   const client = new Record();
   let knocks = 0;
   stranger.on('connection', () => knocks++);

@@ -1,20 +1,38 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { until } from '../../support/wait.js';
-import { Record, transport } from './record.js';
+import { connected, testEnds } from './record.js';
 
-test('what is dear to handle ends a step: timers run between such batches, however many wait', async (t) => {
-  const zmq = transport(t);
-  const server = new Record();
-  const client = new Record();
-  const listener = await zmq.listen('tcp://127.0.0.1:*', server);
+const spin = (ms: number) => {
+  for (const from = performance.now(); performance.now() - from < ms; );
+};
+
+testEnds(
+  'what is dear to handle ends a step: timers run between such batches, however many wait',
+  async (t, ...kinds) => {
+    const { server, link } = await connected(t, ...kinds, { handle: () => spin(30) });
+    for (let count = 0; count < 20; count++) link.send(new Uint8Array(200));
+    await until(() => server.batches.length === 20, 'all arrived');
+    await until(() => server.steps.length === 20, 'each was a step of its own');
+    assert.ok(server.steps.every((batches) => batches === 1));
+  },
+);
+
+testEnds('steps that are full before they are long do not add up: timers run between them', async (t, ...kinds) => {
+  const { server, link } = await connected(t, ...kinds, { listening: { stepBatches: 4 } });
+  let turns = 0;
+  const ticking = setInterval(() => turns++, 1);
+  t.after(() => clearInterval(ticking));
+  let most = 0;
+  let turn = -1;
+  let spent = 0;
   server.handle = () => {
-    for (const from = performance.now(); performance.now() - from < 30; );
+    if (turn !== turns) spent = 0;
+    turn = turns;
+    spin(2);
+    spent++;
+    most = Math.max(most, spent);
   };
-  const link = zmq.dial(listener.address, client);
-  await until(() => client.up, 'it is connected');
-  for (let count = 0; count < 20; count++) link.send(new Uint8Array(200));
-  await until(() => server.batches.length === 20, 'all arrived');
-  await until(() => server.steps.length === 20, 'each was a step of its own');
-  assert.ok(server.steps.every((batches) => batches === 1));
+  for (let count = 0; count < 200; count++) link.send(new Uint8Array(200));
+  await until(() => server.batches.length === 200, 'all arrived');
+  assert.ok(most <= 40, `${most} batches without a timer`);
 });
