@@ -1,10 +1,11 @@
-import { connect, type Socket } from 'node:net';
+import { connect, type NetConnectOpts, type Socket } from 'node:net';
 import { HANDSHAKE_REFUSED, type Link, type LinkEvents } from '../../ports.js';
 import { type Address, formatAddress, isHostName } from '../address.js';
 import { NO_CONNECTION, reconnectPause, UNANSWERED } from '../reconnect.js';
 import { lookUp } from '../resolve.js';
 import type { Settings } from '../settings.js';
 import { Peer, type PeerOwner } from './peer.js';
+import { ReadRoom } from './read-room.js';
 import { Step, type StepOwner } from './step.js';
 
 const keepAliveMs = 60_000;
@@ -93,7 +94,7 @@ export class DialledLink implements Link, PeerOwner, StepOwner {
   private async dial(): Promise<void> {
     if (this.closed) return;
     const { target } = this;
-    if (target.scheme === 'ipc') return this.connect(connect({ path: target.path }));
+    if (target.scheme === 'ipc') return this.connect({ path: target.path });
     let { host } = target;
     if (isHostName(host)) {
       const hosts = await lookUp(host);
@@ -104,13 +105,20 @@ export class DialledLink implements Link, PeerOwner, StepOwner {
       }
       host = hosts[this.attempts % hosts.length]!;
     }
-    this.connect(
-      connect({ host, port: target.port, noDelay: true, keepAlive: true, keepAliveInitialDelay: keepAliveMs }),
-    );
+    this.connect({ host, port: target.port, noDelay: true, keepAlive: true, keepAliveInitialDelay: keepAliveMs });
   }
 
-  private connect(socket: Socket): void {
+  private connect(where: NetConnectOpts): void {
     const { connectTimeoutMs, handshakeTimeoutMs } = this.settings;
+    const room = new ReadRoom();
+    const onread = {
+      buffer: () => room.next(),
+      callback: (bytes: number) => {
+        peer.receive(room.take(bytes));
+        return true;
+      },
+    };
+    const socket = connect({ ...where, onread });
     this.socket = socket;
     const peer = new Peer(socket, 'DEALER', this, this.step, this.settings);
     this.peer = peer;

@@ -161,7 +161,8 @@ export class Peer implements FrameOwner {
     this.refuse(reason);
   }
 
-  private receive(chunk: Buffer): void {
+  /** Takes what was read. */
+  receive(chunk: Buffer): void {
     if (this.done) return;
     const start = this.greeted < GREETING_BYTES ? this.greet(chunk) : 0;
     if (this.done) return;
