@@ -20,6 +20,8 @@ const moves: Record<SessionState, readonly SessionState[]> = {
 
 /** A peer that announces a shorter `heartbeat_ms`, ms, is measured by this one: looking for it more often costs too much. */
 const LEAST_HEARTBEAT = 10;
+/** Bytes that wait for the end of the running code at most, and a message more. */
+const MOST_WAITING = 256 * 1024;
 const MOST_LIVENESS = 2 ** 30;
 /** Longest name of a peer that is kept, characters. */
 const MAX_NAME = 256;
@@ -270,6 +272,7 @@ export class Session implements Flushable, TimerOwner {
   /** Queues a message that spends no credit. */
   send(header: Header, bytes?: Uint8Array): void {
     if (this.state !== 'open') return;
+    this.makeWay();
     this.outgoing.message(header, bytes);
     this.messagesOut++;
     this.touch();
@@ -278,6 +281,7 @@ export class Session implements Flushable, TimerOwner {
   /** As `send`. */
   sendWritten(header: Header, { bytes, length }: payload.Written): void {
     if (this.state !== 'open') return;
+    this.makeWay();
     this.outgoing.message(header, bytes, length);
     this.messagesOut++;
     this.touch();
@@ -312,6 +316,7 @@ export class Session implements Flushable, TimerOwner {
       this.exhausted = this.credit <= 0;
       return -1;
     }
+    this.makeWay();
     const at = this.outgoing.reserve(length);
     this.spend(length, 1);
     return at;
@@ -332,6 +337,11 @@ export class Session implements Flushable, TimerOwner {
   get outstanding(): number {
     // a peer may grant more than it consumed
     return Math.max(0, this.initialCredit - this.credit);
+  }
+
+  /** What waits leaves before the code that runs now is done, if it is much: the peer has something to do meanwhile. */
+  private makeWay(): void {
+    if (this.outgoing.bytes >= MOST_WAITING) this.flush();
   }
 
   private touch(): void {

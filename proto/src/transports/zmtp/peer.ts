@@ -28,6 +28,8 @@ export interface PeerOwner {
 /** Up to this many bytes a batch is copied behind the header of its frame: cheaper than writing two pieces. */
 const COPIED = 16 * 1024;
 const SHORT = 255;
+/** Bytes that wait for the end of the running code at most, and a batch more. */
+const MOST_GATHERED = 256 * 1024;
 /**
  * Of its greeting, whoever dials sends signature and version first and the rest behind the peer's: a listener that wants
  * security closes at the first other mechanism that it sees, and nobody would hear why.
@@ -49,8 +51,11 @@ export class Peer implements FrameOwner {
   private greeted = 0;
   private corked = false;
   private readonly reader: FrameReader;
+  /** Bytes that wait for `uncork`. */
+  private gathered = 0;
   private readonly uncork = () => {
     this.corked = false;
+    this.gathered = 0;
     this.socket.uncork();
   };
 
@@ -70,8 +75,8 @@ export class Peer implements FrameOwner {
   }
 
   /**
-   * Hands a batch to the system at the end of the code that runs now, together with others for this peer. A connection
-   * that is over drops it.
+   * Hands a batch to the system at the end of the code that runs now, together with others for this peer, or at once
+   * where they are much. A connection that is over drops it.
    */
   send(batch: Uint8Array): void {
     const { socket } = this;
@@ -84,19 +89,24 @@ export class Peer implements FrameOwner {
       socket.cork();
       queueMicrotask(this.uncork);
     }
-    const { length } = batch;
+    this.write(batch, batch.length);
+    this.gathered += batch.length;
+    if (this.gathered >= MOST_GATHERED) this.uncork();
+  }
+
+  private write(batch: Uint8Array, length: number): void {
     if (length > COPIED) {
       const header = Buffer.allocUnsafe(9);
       writeHeader(header, length);
-      socket.write(header);
-      socket.write(batch);
+      this.socket.write(header);
+      this.socket.write(batch);
       return;
     }
     const start = length > SHORT ? 9 : 2;
     const frame = Buffer.allocUnsafe(start + length);
     writeHeader(frame, length);
     frame.set(batch, start);
-    socket.write(frame);
+    this.socket.write(frame);
   }
 
   /** Something came of the peer's greeting. */
