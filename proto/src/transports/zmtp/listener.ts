@@ -4,12 +4,13 @@ import { once } from 'node:events';
 import { rename } from 'node:fs/promises';
 import { createServer, type ListenOptions, type Server, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
+import { TrunklineError } from '../../errors.js';
 import type { Link, LinkEvents } from '../../ports.js';
 import { maxIpcPathBytes } from '../address.js';
 import type { Bindable } from '../listening.js';
 import { RareWarnings } from '../rare-warnings.js';
 import type { Settings } from '../settings.js';
-import { connectionLimit } from './open-files.js';
+import { admit, connectionLimit } from './open-files.js';
 import { Peer, type PeerOwner } from './peer.js';
 import { Step, type StepOwner } from './step.js';
 
@@ -59,6 +60,11 @@ class Connection implements PeerOwner {
   }
 
   onMessage(_peer: Peer, batch: Uint8Array): void {
+    // whoever has no session is answered each time, and may never read it
+    if (this.link === undefined && this.peer.unread) {
+      this.peer.refuse('it does not read');
+      return;
+    }
     this.link ??= new AcceptedLink(this.label, this, this.owner.settings);
     this.owner.events.onBatch(this.link, batch);
   }
@@ -85,6 +91,8 @@ export class ZmtpListener implements Bindable, StepOwner {
   private readonly step: Step;
   private readonly warnings: RareWarnings;
   private accepted = 0;
+  private most: number | undefined;
+  private starting: Promise<number> | undefined;
   private closing: Promise<void> | undefined;
   private release: () => Promise<void> = async () => {};
 
@@ -98,25 +106,30 @@ export class ZmtpListener implements Bindable, StepOwner {
     this.step = new Step(this, settings);
     this.warnings = new RareWarnings(settings.log);
     this.server = createServer({ keepAlive: true, keepAliveInitialDelay: keepAliveMs, noDelay: true });
+    this.server.on('connection', (socket) => this.accept(socket));
   }
 
   async start(): Promise<number> {
-    const { path } = this.place;
-    const most = await connectionLimit();
+    this.starting = this.begin();
     try {
-      // the system's socket forgets the file that it made, whatever stands there by then: so it makes another one
-      const made = path === undefined ? undefined : besides(path);
-      this.server.listen(made === undefined ? this.place : { path: made });
-      await once(this.server, 'listening');
-      if (made !== undefined && path !== undefined) await rename(made, path);
+      return await this.starting;
     } catch (error) {
       await this.close();
       throw error;
     }
-    this.server.on('connection', (socket) => this.accept(socket));
-    if (most !== undefined) this.server.maxConnections = most;
-    this.server.on('drop', () => this.acceptFailed(`more than ${most} connections`));
+  }
+
+  private async begin(): Promise<number> {
+    const { path } = this.place;
+    this.most = await connectionLimit();
+    if (this.closing !== undefined) throw new TrunklineError('CLOSED', 'the transport was closed before');
+    // the system's socket removes the file that it made, whatever stands there by then: so it makes another one
+    const made = path === undefined ? undefined : besides(path);
+    // exclusive: the workers of a cluster would share it, and each would have some of the connections
+    this.server.listen({ ...this.place, exclusive: true, ...(made === undefined ? {} : { path: made }) });
+    await once(this.server, 'listening');
     this.server.on('error', (error) => this.acceptFailed(error));
+    if (made !== undefined && path !== undefined) await rename(made, path);
     const bound = this.server.address();
     return bound !== null && typeof bound === 'object' ? bound.port : 0;
   }
@@ -153,6 +166,10 @@ export class ZmtpListener implements Bindable, StepOwner {
   }
 
   private accept(socket: Socket): void {
+    if (!admit(socket, this.most)) {
+      this.acceptFailed(`more than ${this.most} connections`);
+      return;
+    }
     this.accepted++;
     const from = socket.remoteAddress === undefined ? '' : ` ${socket.remoteAddress}:${socket.remotePort}`;
     const connection = new Connection(this, socket, `${this.address}#${this.accepted}${from}`, this.step);
@@ -165,6 +182,8 @@ export class ZmtpListener implements Bindable, StepOwner {
   }
 
   private async shut(): Promise<void> {
+    // what is about to listen can be closed only once it does
+    await this.starting?.catch(() => {});
     this.warnings.close();
     const gone = new Promise<void>((resolve) => this.server.close(() => resolve()));
     for (const connection of this.connections) connection.end(this.settings.lingerMs);

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer';
 import type { Socket } from 'node:net';
 import type { Settings } from '../settings.js';
-import { receiverFailed } from '../step-bounds.js';
+import { guarded, receiverFailed } from '../step-bounds.js';
 import { type FrameOwner, FrameReader } from './frames.js';
 import {
   GREETING_BYTES,
@@ -37,6 +37,8 @@ const MOST_GATHERED = 256 * 1024;
 const FIRST_GREETING = 11;
 /** With more than this waiting for a peer it gets no PONG, bytes: who asks and does not read is left alone. */
 const MOST_WAITING = 64 * 1024;
+/** With more than this waiting, bytes, it is no stranger's turn to ask again. */
+const MOST_UNREAD = 1024 * 1024;
 
 /** One connection that speaks ZMTP, at either end. */
 export class Peer implements FrameOwner {
@@ -67,7 +69,6 @@ export class Peer implements FrameOwner {
     private readonly settings: Settings,
   ) {
     this.reader = new FrameReader(this, settings.maxBatchBytes);
-    socket.setNoDelay(true);
     socket.on('data', (chunk: Buffer) => this.receive(chunk));
     socket.on('error', () => {});
     socket.on('close', () => this.gone());
@@ -133,6 +134,11 @@ export class Peer implements FrameOwner {
     this.socket.destroy();
   }
 
+  /** Whether it leaves unread what it was sent: more answers would only take memory. */
+  get unread(): boolean {
+    return this.socket.writableLength > MOST_UNREAD;
+  }
+
   onMessage(batch: Uint8Array): void {
     const { step } = this;
     step.begin();
@@ -160,7 +166,7 @@ export class Peer implements FrameOwner {
       if (fault !== undefined) this.refuse(fault);
       else {
         this.ready = true;
-        this.owner.onReady(this);
+        guarded(this.settings, () => this.owner.onReady(this));
       }
     } else if (command?.name === 'PING' && this.socket.writableLength < MOST_WAITING) {
       this.socket.write(pongFrame(command.data.subarray(2)));
@@ -209,7 +215,7 @@ export class Peer implements FrameOwner {
     this.done = true;
     if (this.told) return;
     this.told = true;
-    this.owner.onGone(this, this.fault);
+    guarded(this.settings, () => this.owner.onGone(this, this.fault));
   }
 }
 
