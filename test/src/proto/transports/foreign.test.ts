@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import type { TestContext } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { Dealer, Request, Router } from 'zeromq';
 import { until } from '../../support/wait.js';
 import { echo, folder, type Kind, numbered, Record, testKinds, transport } from './record.js';
@@ -172,4 +172,17 @@ testKinds('F34: a client with a fixed routing id that comes back works at once',
     assert.equal((await dealer.receive())[0]!.readUInt32LE(), round);
     dealer.close();
   }
+});
+
+test('F34: two that live with one routing id are two links, and neither takes the place of the other [zmtp]', async (t) => {
+  const { server, address } = await listen(t, 'zmtp', 'tcp://127.0.0.1:0');
+  const dealers = [1, 2].map(() => closing(t, new Dealer({ linger: 0, routingId: 'same' })));
+  for (const dealer of dealers) dealer.connect(address);
+  for (let round = 0; round < 3; round++) {
+    for (const [index, dealer] of dealers.entries()) {
+      await dealer.send(numbered(10 * round + index));
+      assert.equal((await dealer.receive())[0]!.readUInt32LE(), 10 * round + index);
+    }
+  }
+  assert.deepEqual([server.links.length, server.told], [2, []]);
 });

@@ -120,6 +120,15 @@ for (const [what, bytes, reason] of brokenOff) {
   });
 }
 
+test('what is sent between the fault of a peer and the word of it is dropped and counted', async (t) => {
+  const { server, address, counters } = await listening(t);
+  server.handle = (link) => queueMicrotask(() => link.send(numbered(1)));
+  const peer = await dealer(t, address);
+  peer.say(Buffer.concat([frame(0, 'one'), frame(0x80, 'x')]));
+  await until(() => server.told.length > 0, 'the end of the link was told');
+  assert.deepEqual([server.batches.length, counters.droppedSends], [1, 1]);
+});
+
 test('commands that say nothing to a listener are read over', async (t) => {
   const { server, address } = await listening(t);
   const peer = await dealer(t, address);
