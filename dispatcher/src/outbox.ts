@@ -14,7 +14,7 @@ import type { Hold } from './hold.js';
 import { keyOf } from './kept.js';
 import type { Member } from './member.js';
 
-/** Memory that a received batch may hold however small it is, bytes (ZeroMQ receives into blocks of 8 KiB). */
+/** Memory that a received batch may hold however small it is, bytes (ZeroMQ's library receives into blocks of 8 KiB). */
 const RECEIVE_BLOCK = 16 * 1024;
 /**
  * From this size on runs that may be dropped are copied into buffers that are used again. Kept by reference, the batches

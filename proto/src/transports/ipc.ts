@@ -5,8 +5,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { TrunklineError } from '../errors.js';
 
 /*
- * ZeroMQ binds over whatever stands at an ipc path: a file is replaced, a socket that another process serves is stolen
- * without a word, and its own file stays behind. So the path is looked at before, under a lock file that exists only
+ * Binding takes the place of whatever stands at an ipc path: a file is replaced, a socket that another process serves is
+ * stolen without a word, and the file stays behind. So the path is looked at before, under a lock file that exists only
  * while somebody looks, binds or removes.
  */
 
