@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { until } from '../../support/wait.js';
 import {
@@ -60,6 +61,20 @@ testKinds('close while listening begins: the call is refused and nothing is left
     await outcome;
   }
   await transport(t, kind).listen(`ipc://${join(place, 'main')}`, new Record());
+});
+
+testKinds('close at any moment of binding leaves nobody who listens', async (t, kind) => {
+  const address = await freeAddress(t, kind);
+  for (let turns = 0; turns < 8; turns++) {
+    const closing = transport(t, kind);
+    const outcome = closing.listen(address, new Record()).catch((error) => assert.equal(error.code, 'CLOSED'));
+    for (let turn = 0; turn < turns; turn++) await nextTurn();
+    await closing.close();
+    await outcome;
+    const again = transport(t, kind);
+    await again.listen(address, new Record());
+    await again.close();
+  }
 });
 
 testEnds('no event comes after close, and sends after it are dropped', async (t, ...kinds) => {

@@ -187,6 +187,48 @@ test('who sends PING without end and does not read is answered no more than a bo
   assert.ok(answered > 10_000 && answered < 1024 * 1024, `${answered} bytes of PONG for 9,600,000 of PING`);
 });
 
+test('who asks without end, has no link of its own and does not read is cut off', async (t) => {
+  const { server, address, reasons, counters } = await listening(t, {}, `ipc://${join(await folder(t), 'main')}`);
+  server.handle = (link) => {
+    link.send(new Uint8Array(10_000));
+    link.close();
+  };
+  const [greedy, fair] = [await dealer(t, address), await dealer(t, address)];
+  greedy.socket.pause();
+  for (let round = 0; round < 1000 && !greedy.socket.destroyed; round++) {
+    greedy.say(frame(0, numbered(round)));
+    if (round % 10 === 0) await nextTurn();
+  }
+  await until(() => reasons.length > 0, 'it is cut off');
+  assert.deepEqual(reasons, ['connection broken off: it does not read']);
+  assert.ok(server.batches.length < 300, `${server.batches.length} answers`);
+  for (let round = 1; round <= 300; round++) {
+    fair.say(frame(0, numbered(round)));
+    if (round % 10 === 0) await until(() => fair.frames.length === round, 'who reads is answered');
+  }
+  assert.deepEqual([server.told, counters.refusedHandshakes], [[], 0]);
+});
+
+test('what receivers throw when a link comes or goes is counted and ends nothing', async (t) => {
+  const { server, address, counters } = await listening(t);
+  const fail = () => {
+    throw new Error('broken receiver');
+  };
+  server.onDown = fail;
+  const dialling = transport(t, 'zmtp', { reconnectMs: 5 });
+  const client = new Record();
+  client.onUp = fail;
+  const link = dialling.dial(address, client);
+  await until(() => dialling.counters.faults === 1, 'it is up');
+  link.send(numbered(1));
+  await until(() => client.batches.length === 1, 'it works all the same');
+  link.close();
+  await until(() => counters.faults === 1, 'the listener told its end');
+  const peer = await dealer(t, address);
+  peer.say(frame(0, 'hello'));
+  await until(() => peer.frames.length === 1, 'the listener goes on');
+});
+
 test('F46: 200 strangers that connect and say nothing disturb nobody, and hold up no close', async (t) => {
   const { server, address, close, counters } = await listening(t);
   const peer = await dealer(t, address);
