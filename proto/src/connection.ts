@@ -27,7 +27,7 @@ export interface ConnectionOptions {
   /** Credentials; a function is asked anew for each session. */
   readonly token?: string | (() => string);
   readonly log: Log;
-  /** How long one address is tried before the next, ms. */
+  /** How long one address is tried before the next, ms; a single one is dialled anew after `PATIENCE` times as long. */
   readonly attempt?: number;
   /** Gives back what was made for this connection alone, its transport. */
   readonly dispose?: () => Promise<void>;
@@ -37,6 +37,7 @@ export interface ConnectionOptions {
 
 /** A session that stood for this long, ms, shows that the peer is well: what failed before it counts no more. */
 const STEADY = 1000;
+const PATIENCE = 5;
 
 export type ConnectionState = 'connecting' | 'open' | 'closed';
 
@@ -142,8 +143,8 @@ export class Connection implements TimerOwner {
   }
 
   private startAttempt(): void {
-    if (this.options.addresses.length === 1) return;
-    this.options.context.timers.start(this.attemptTimer, this.options.attempt ?? 2000);
+    const { addresses, attempt = 2000, context } = this.options;
+    context.timers.start(this.attemptTimer, addresses.length === 1 ? attempt * PATIENCE : attempt);
   }
 
   private up(link: Link): void {
@@ -207,7 +208,9 @@ export class Connection implements TimerOwner {
       return;
     }
     if (this.state !== 'connecting') return;
-    this.nextAddress();
+    // a link that is down is dialled by its transport; one that is up and silent may be dead, and neither end hears of it
+    if (this.options.addresses.length === 1 && !this.linkUp) this.startAttempt();
+    else this.nextAddress();
   }
 
   private nextAddress(): void {

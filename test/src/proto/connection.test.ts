@@ -85,6 +85,25 @@ test('addresses are tried in order, each for its time, round and round', async (
   assert.equal(made.world.timers.size, 0);
 });
 
+test('a link that is up and dead is dialled anew, also where there is one address; one that is down is left alone', async () => {
+  const made = new ConnectionWorld();
+  await made.listen(A);
+  const connection = made.connect([A], { attempt: 1000 });
+  await made.world.settle();
+  assert.equal(connection.state, 'open');
+  const [dead] = made.network.links(A);
+  dead!.deaf = true;
+  await made.world.advance(60_000);
+  assert.equal(connection.state, 'open');
+  const links = made.network.links(A);
+  assert.ok(links.length === 1 && links[0] !== dead, 'the dead one is gone, one other is there');
+  made.network.forget(A);
+  made.network.cut(A);
+  await made.world.advance(60_000);
+  assert.equal(connection.state, 'connecting');
+  assert.deepEqual(made.network.links(A), links);
+});
+
 test('an address whose peer refuses for now is left for the next at once', async () => {
   const made = new ConnectionWorld();
   await made.listen(A, busy);

@@ -19,7 +19,7 @@ export interface FrameOwner {
 /** A header has at most a byte of flags and eight of length. */
 const MOST_HEADER = 9;
 /** Memory for a long message that has only begun; it grows as the message comes, so that a length alone takes none. */
-const FIRST_ROOM = 1024 * 1024;
+const FIRST_ROOM = 256 * 1024;
 
 /**
  * Cuts a stream of bytes into frames. A message that lies within one chunk is a view of it; only one that several chunks
