@@ -403,7 +403,9 @@ export class Dispatcher {
       const timer = new Timer({
         onTimer: () => {
           const peers = [...this.peers.values()];
-          const busy = peers.some(({ outbox }) => outbox.bytes > 0) || this.queueMessages.outstanding > 0;
+          const busy =
+            peers.some(({ outbox, session }) => outbox.bytes > 0 || session.behind) ||
+            this.queueMessages.outstanding > 0;
           if (!busy || this.core.now() >= end) resolve();
           else timers.start(timer, 10);
         },

@@ -171,6 +171,11 @@ export class Upstream extends Timer {
   }
 
   private requestAgain(): void {
+    if (this.provider.session?.behind) {
+      // the answer may be among what waits to be handled
+      this.core.context.timers.start(this, this.stream.service.definition.resendAfter);
+      return;
+    }
     if (this.fits) {
       this.sendRequest();
       return;
@@ -190,6 +195,8 @@ export class Upstream extends Timer {
       return;
     }
     timers.start(this, probeAfter);
+    // what it said may be among what waits to be handled: whether it is silent cannot be told
+    if (this.provider.session?.behind) return;
     if (this.state === 'live' && this.attempts >= probeMisses && this.move('stale')) {
       this.stream.upstreamStale(this, 'provider silent');
       if (this.closed) return;

@@ -8,6 +8,7 @@ import { defaultSessionLimits, type Identity, type SessionContext, type SessionL
 import { MAX_DELAY } from './timers.js';
 import { openTransport } from './transports/open.js';
 import { curveKeyPair } from './transports/zmq/transport.js';
+import { Turns } from './turns.js';
 
 /** Keys of a dialling process, in Z85 (40 characters). */
 export interface ConnectCurve {
@@ -89,11 +90,13 @@ export function nodeContext(
   options: Pick<ConnectOptions, 'name' | 'limits'> = {},
   onFault?: FaultListener,
 ): SessionContext {
+  const timers = createNodeTimers({ onFault });
   return {
     clock: systemClock,
-    timers: createNodeTimers({ onFault }),
+    timers,
     random: systemRandom,
     flusher: new Flusher(queueMicrotask, onFault),
+    turns: new Turns(systemClock, timers),
     identity: processIdentity(options.name),
     limits: sessionLimits(options.limits),
     allocate,

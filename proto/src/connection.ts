@@ -160,7 +160,7 @@ export class Connection implements TimerOwner {
     this.options.context.timers.stop(this.helloTimer);
     this.options.log.debug({ address: this.address, reason }, 'link down');
     this.lastDown = reason;
-    this.session?.lost(reason);
+    this.session?.down(reason);
     if (reason === HANDSHAKE_REFUSED) this.refused();
   }
 

@@ -22,3 +22,4 @@ export * from './single-message.js';
 export { sameText } from './text.js';
 export * from './timers.js';
 export { type Address, formatAddress, parseAddress } from './transports/address.js';
+export { LONGEST_TURN, type Resumable, Turns } from './turns.js';

@@ -149,7 +149,7 @@ export class SessionHost implements LinkEvents, TimerOwner {
   }
 
   onDown(link: Link, reason: string): void {
-    this.sessions.get(link)?.lost(reason);
+    this.sessions.get(link)?.down(reason);
   }
 
   /** Somebody left: whoever it was is found out by sending to all, in bursts, so that 10,000 sessions stall nothing. */

@@ -5,6 +5,7 @@ import type { HeaderFault } from './header.js';
 import type { Clock, Random } from './ports.js';
 import type { Session } from './session.js';
 import type { Timers } from './timers.js';
+import type { Turns } from './turns.js';
 
 /** Who a process is. */
 export interface Identity {
@@ -43,6 +44,8 @@ export interface SessionContext {
   readonly timers: Timers;
   readonly random: Random;
   readonly flusher: Flusher;
+  /** Of the process: who goes on in a later turn. */
+  readonly turns: Turns;
   readonly identity: Identity;
   readonly limits: SessionLimits;
   readonly onFault?: FaultListener;

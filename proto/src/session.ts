@@ -3,7 +3,8 @@ import { reportFault } from './fault.js';
 import type { Flushable } from './flusher.js';
 import { Grants } from './grants.js';
 import { helloBatch, welcomeBatch } from './greeting.js';
-import { Flag, type Header, type HeaderFault, headerFault, isData, OFFSET, readU32, Type, VERSION } from './header.js';
+import { type Header, type HeaderFault, headerFault, isData, OFFSET, readU32, Type, VERSION } from './header.js';
+import { Incoming } from './incoming.js';
 import { Outgoing } from './outgoing.js';
 import * as payload from './payload.js';
 import type { Link } from './ports.js';
@@ -26,8 +27,6 @@ const MOST_LIVENESS = 2 ** 30;
 /** Longest name of a peer that is kept, characters. */
 const MAX_NAME = 256;
 
-const BOUNDARY_FLAGS = Flag.FINAL | Flag.SNAPSHOT | Flag.SNAPSHOT_END;
-
 /**
  * One peer between HELLO and BYE or loss. Both ends are the same code: the initiator says HELLO, the acceptor is made
  * from one. Knows credit, liveness and batching; what the messages mean is its owner's business.
@@ -45,12 +44,12 @@ export class Session implements Flushable, TimerOwner {
   /** For the owner: what hangs on this session. */
   owner: unknown;
   readonly faults: FaultCounters = {};
-  messagesIn = 0;
   messagesOut = 0;
   bytesIn = 0;
   bytesOut = 0;
 
   private readonly outgoing: Outgoing;
+  private readonly incoming: Incoming;
   private dirty = false;
   private exhausted = false;
   /** `onCredit` is called, too, when more than half of the peer's window is free. */
@@ -58,7 +57,6 @@ export class Session implements Flushable, TimerOwner {
   private peerLiveness = 0;
   private creditLimit = 0;
   private initialCredit = 0;
-  private batchesIn = 0;
   private batchesOut = 0;
   private helloWait: number;
   private readonly heartbeatTimer = new Timer(this);
@@ -74,6 +72,7 @@ export class Session implements Flushable, TimerOwner {
     private readonly token = '',
   ) {
     this.outgoing = new Outgoing(context.allocate);
+    this.incoming = new Incoming(this, context, events);
     this.grants = new Grants(context, (limit) => this.send({ type: Type.CREDIT }, payload.credit.encode({ limit })));
     this.helloWait = context.limits.helloAfter;
     this.lastHeard = context.clock.now();
@@ -108,7 +107,10 @@ export class Session implements Flushable, TimerOwner {
     this.link.send(welcomeBatch(this.context, this.nonce));
   }
 
-  /** Takes one batch from the link: all of it, or nothing and a count of the fault. */
+  /**
+   * Takes one batch from the link: all of it, or nothing and a count of the fault. What is dear to handle is handled in
+   * parts, the later ones in later turns; that the peer was heard is noted now.
+   */
   receive(batch: Uint8Array): void {
     if (this.state === 'closed') return;
     const { maxMessage } = this.context.limits;
@@ -116,7 +118,7 @@ export class Session implements Flushable, TimerOwner {
       const fault = headerFault(batch, at, batch.length, maxMessage);
       if (fault !== undefined) {
         this.countFault(fault);
-        if (this.state === 'open') this.batchesIn++;
+        if (this.state === 'open') this.incoming.skip();
         else if (fault === 'version' && at === 0) this.receiveOtherVersion(batch);
         return;
       }
@@ -124,20 +126,30 @@ export class Session implements Flushable, TimerOwner {
     if (batch.length === 0) return;
     this.lastHeard = this.context.clock.now();
     const first = batch[OFFSET.type]!;
-    try {
-      if (this.state === 'connecting') this.receiveConnecting(batch, first);
-      else if (first !== Type.WELCOME && first !== Type.HELLO) {
-        this.batchesIn++;
-        this.bytesIn += batch.length;
-        this.dispatch(batch);
+    if (this.state === 'connecting') {
+      try {
+        this.receiveConnecting(batch, first);
+      } catch (error) {
+        this.failed(error);
       }
-    } catch (error) {
-      this.failed(error);
+    } else if (first !== Type.WELCOME && first !== Type.HELLO) {
+      this.bytesIn += batch.length;
+      this.incoming.take(batch, this.lastHeard);
     }
   }
 
-  /** The one guard around everything that a batch causes: the fault ends this session and nothing else. */
-  private failed(error: unknown): void {
+  /** Messages handled so far. */
+  get messagesIn(): number {
+    return this.incoming.messages;
+  }
+
+  /** Some of what the peer sent waits for a later turn: it may have answered what seems unanswered. */
+  get behind(): boolean {
+    return this.incoming.behind;
+  }
+
+  /** @internal A fault in what a batch caused: it ends this session and nothing else. */
+  failed(error: unknown): void {
     reportFault(this.context.onFault, error);
     if (this.state === 'open') this.reset('an internal fault');
     else this.lost('an internal fault');
@@ -167,49 +179,12 @@ export class Session implements Flushable, TimerOwner {
     this.end(new TrunklineError('VERSION_UNSUPPORTED', `the peer speaks version ${version}, this end ${VERSION}`));
   }
 
-  private dispatch(batch: Uint8Array): void {
-    let at = 0;
-    while (at < batch.length && this.state === 'open') {
-      const type = batch[at + OFFSET.type]!;
-      if (isData(type)) {
-        at = this.dispatchRun(batch, at, type);
-      } else {
-        this.messagesIn++;
-        if (type >= Type.HELLO && type <= Type.CREDIT) this.receiveOwn(batch, at, type);
-        else this.events.onControl(this, type, batch, at);
-        at += readU32(batch, at);
-      }
-    }
-  }
-
-  /** Finds the longest run of messages that can be handled as one. */
-  private dispatchRun(batch: Uint8Array, start: number, type: number): number {
-    let end = start + readU32(batch, start);
-    let count = 1;
-    if ((batch[start + OFFSET.flags]! & BOUNDARY_FLAGS) === 0) {
-      const line = readU32(batch, start + OFFSET.line);
-      const generation = readU32(batch, start + OFFSET.generation);
-      while (
-        end < batch.length &&
-        batch[end + OFFSET.type] === type &&
-        (batch[end + OFFSET.flags]! & BOUNDARY_FLAGS) === 0 &&
-        readU32(batch, end + OFFSET.line) === line &&
-        readU32(batch, end + OFFSET.generation) === generation
-      ) {
-        end += readU32(batch, end);
-        count++;
-      }
-    }
-    this.messagesIn += count;
-    this.events.onData(this, batch, start, end, count);
-    return end;
-  }
-
-  private receiveOwn(batch: Uint8Array, at: number, type: number): void {
+  /** @internal A message of the session's own, HELLO to CREDIT. */
+  receiveOwn(batch: Uint8Array, at: number, type: number): void {
     if (type === Type.HEARTBEAT) {
       const beat = this.decode(payload.heartbeat, batch, at);
       // PROTOCOL.md §5.4: batches were lost or doubled on the way, so what both ends believe may differ
-      if (beat !== undefined && beat.batches !== this.batchesIn - 1) {
+      if (beat !== undefined && beat.batches !== this.incoming.number) {
         this.reset('batches were lost on the link');
       }
     } else if (type === Type.CREDIT) {
@@ -416,8 +391,16 @@ export class Session implements Flushable, TimerOwner {
     } else {
       const silence = clock.now() - this.lastHeard;
       if (silence < this.peerLiveness) timers.start(timer, this.peerLiveness - silence);
-      else this.lost(`peer not heard for ${Math.round(silence)} ms`);
+      else this.down(`peer not heard for ${Math.round(silence)} ms`);
     }
+  }
+
+  /**
+   * The link is down, or silent. What has come and waits is dropped with the session, as what was under way; but a peer
+   * that said BYE is heard to its end, as there is nothing missing.
+   */
+  down(reason: string): void {
+    if (!this.incoming.saidBye) this.lost(reason);
   }
 
   /** The peer, or what it knows of the session, is gone. */
@@ -440,6 +423,7 @@ export class Session implements Flushable, TimerOwner {
     timers.stop(this.heartbeatTimer);
     timers.stop(this.livenessTimer);
     this.grants.stop();
+    this.incoming.clear();
     this.outgoing.clear();
     this.events.onClosed(this, reason);
   }

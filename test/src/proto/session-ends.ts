@@ -74,7 +74,7 @@ export class Pair {
         flusher.hold();
         this.session.receive(batch);
       },
-      onDown: (_link, reason) => this.session.lost(reason),
+      onDown: (_link, reason) => this.session.down(reason),
       onStepEnd: () => flusher.release(),
     };
     const [own, other] = memoryPair(world, events, this.peer.events);

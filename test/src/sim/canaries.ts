@@ -1,4 +1,4 @@
-import { Flag, OFFSET, readU32, Session, Type } from '@trunkline/proto';
+import { Flag, OFFSET, readU32, Session, Turns, Type } from '@trunkline/proto';
 import { keyOf } from '../../../dispatcher/dist/kept.js';
 import { SpecialLane } from '../../../dispatcher/dist/lane.js';
 import { Member } from '../../../dispatcher/dist/member.js';
@@ -103,7 +103,8 @@ export const canaries: readonly Canary[] = [
   },
   {
     name: 'responses of an older generation pass (rule 7)',
-    checkers: ['generations', 'arrivals', 'probe'],
+    // an old answer makes one live that was never asked: nobody cancels what the provider still serves
+    checkers: ['generations', 'arrivals', 'probe', 'nothing left'],
     break: () =>
       patch(ProviderMessages, 'find', (_self, original, args) => {
         const [peer, batch, at] = args as [Peer, Uint8Array, number];
@@ -276,6 +277,11 @@ export const canaries: readonly Canary[] = [
     name: 'some credit is never given back (Flow)',
     checkers: ['flow', 'convergence'],
     break: () => patch(Session, 'consume', (_self, original, [bytes]) => original((bytes as number) - 20)),
+  },
+  {
+    name: 'what waits for a later turn has none (Flow)',
+    checkers: ['sequences'],
+    break: () => patch(Turns, 'onTimer', ignore),
   },
   {
     name: 'credit that comes is not used (Flow)',

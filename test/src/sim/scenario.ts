@@ -53,6 +53,8 @@ export interface Scenario {
   readonly network: NetworkTimes;
   /** Whether the providers are all taken away once, after the faults. */
   readonly blackout: boolean;
+  /** Whether messages are dear to handle now and then, so that what was received waits for later turns. */
+  readonly dear: boolean;
 }
 
 export const limits: Partial<SessionLimits> = {
@@ -100,6 +102,7 @@ export function makeScenario(seed: number): Scenario {
     faultEvery: dice.pick([400, 1000, 2500]),
     network: { delay: dice.pick([1, 1, 10]), jitter: dice.pick([1, 5, 60]), redial: dice.pick([20, 200]) },
     blackout: dice.chance(0.25),
+    dear: dice.chance(0.3),
   };
 }
 

@@ -1,4 +1,4 @@
-import type { Dispatcher } from '@trunkline/dispatcher';
+import { Dispatcher } from '@trunkline/dispatcher';
 import type { TrunklineError } from '@trunkline/proto';
 import type { EndEvent, GapEvent, StatusEvent } from '@trunkline/subscriber/core';
 import { type Checker, makeCheckers, messagesOf, type Watched, WireBook } from './checkers/index.js';
@@ -8,6 +8,7 @@ import type { Handle, SeenMessage, Segment } from './handle.js';
 import { Ledgers } from './ledger.js';
 import { SimMember } from './member.js';
 import { Network, type Tap, type Wire } from './network.js';
+import { patch } from './patch.js';
 import type { ProviderWorld, Run } from './provider-part.js';
 import { QueueSimulation } from './queues/simulation.js';
 import { type Body, DISPATCHER, makeScenario, type Scenario, STRANGER } from './scenario.js';
@@ -85,7 +86,9 @@ export class Simulation implements Watched, ProviderWorld, SubscriberWorld, Faul
 
   async run(print?: (line: string) => void): Promise<Outcome> {
     this.world.print = print;
+    this.world.dear = this.scenario.dear;
     const unwatch = this.ledgers.watch();
+    const cheap = this.spendTime();
     // stacks of errors that nobody looks at cost more than the errors; a replay has them
     const { stackTraceLimit } = Error;
     if (print === undefined) Error.stackTraceLimit = 4;
@@ -98,11 +101,29 @@ export class Simulation implements Watched, ProviderWorld, SubscriberWorld, Faul
       this.world.fail(error);
     } finally {
       process.off('unhandledRejection', unhandled);
+      cheap();
       unwatch();
       Error.stackTraceLimit = stackTraceLimit;
     }
     const { events, now, fingerprint, failure } = this.world;
     return { seed: this.seed, failure, events, time: now, fingerprint, messages: this.messages };
+  }
+
+  /** The dispatcher takes its time where that is part of the scenario. Returns the way back. */
+  private spendTime(): () => void {
+    const { world } = this;
+    const data = patch(Dispatcher, 'data', (_self, original, args) => {
+      world.spend(Number(args[4]));
+      return original(...args);
+    });
+    const control = patch(Dispatcher, 'control', (_self, original, args) => {
+      world.spend(1);
+      return original(...args);
+    });
+    return () => {
+      control();
+      data();
+    };
   }
 
   private async phases(): Promise<void> {

@@ -122,6 +122,7 @@ export class SubscriberPart {
     sim.handles.add(handle);
     // `subscribe` returns before anything is delivered, so the handle has its subscription by then
     handle.subscription = this.client.subscribe(options.code, asked, (message) => {
+      sim.world.spend(1);
       this.message(handle, message);
       if (fails && dice.chance(0.3)) throw new Error('the handler fails');
       if (slow === 0) return undefined;

@@ -6,6 +6,7 @@ import {
   type SessionContext,
   type SessionLimits,
   Timers,
+  Turns,
 } from '@trunkline/proto';
 import { SeededRandom } from '../support/memory-link.js';
 
@@ -51,6 +52,8 @@ interface Event {
 
 /** Turns of the microtask queue after each event: the longest chain of promises in the SDKs is shorter. */
 const TURNS = 6;
+/** How often messages begin to be dear. */
+const DEAR = 1 / 200;
 
 /** Time, and all that happens in it, one event after the other. */
 export class World {
@@ -64,6 +67,12 @@ export class World {
   readonly clock: Clock = { now: () => this.now };
   readonly dice: Dice;
   readonly processes = new Set<SimProcess>();
+  /** Whether handling messages takes time, now and then. */
+  dear = false;
+  private dearLeft = 0;
+  /** Most time that went by within one event, ms: so much may lie between what happens and what a checker sees of it. */
+  longestStep = 0;
+  stepBegan = 0;
   private readonly heap: Event[] = [];
   private order = 0;
   private deferred: (() => void)[] = [];
@@ -87,6 +96,21 @@ export class World {
 
   fail(error: unknown): void {
     this.failure ??= error;
+  }
+
+  /** Messages are being handled: where that is dear it is for some of them in a row, as it is with filters. */
+  spend(messages: number): void {
+    if (!this.dear) return;
+    for (let count = 0; count < messages; count++) {
+      if (this.dearLeft === 0) {
+        if (this.dice.chance(DEAR)) this.dearLeft = this.dice.between(5, 25);
+        continue;
+      }
+      this.dearLeft--;
+      this.now += this.dice.between(2, 25);
+      // nobody could do anything meanwhile
+      for (const process of this.processes) process.awakeSince = this.now;
+    }
   }
 
   /** Runs something after `delay` ms; not at all if the process it belongs to is gone by then. */
@@ -138,12 +162,14 @@ export class World {
   }
 
   private async step(process: SimProcess | undefined, run: () => void): Promise<void> {
+    this.stepBegan = this.now;
     try {
       run();
       do {
         this.flush();
         for (let turn = 0; turn < TURNS; turn++) await undefined;
       } while (this.deferred.length > 0);
+      this.longestStep = Math.max(this.longestStep, this.now - this.stepBegan);
       if (process?.alive) this.afterStep(process);
     } catch (error) {
       this.fail(error);
@@ -232,6 +258,7 @@ export class SimProcess {
           if (this.alive) run();
         }),
       ),
+      turns: new Turns(world.clock, this.timers),
       identity,
       limits: { ...defaultSessionLimits, ...limits },
     };

@@ -73,7 +73,7 @@ export class RawPeer {
   ) {
     const link = network.dial(address, {
       onBatch: (_link, batch) => this.session.receive(batch),
-      onDown: (_link, reason) => this.session.lost(reason),
+      onDown: (_link, reason) => this.session.down(reason),
       onUp: () => this.session.hello(),
     });
     this.link = link as MemoryLink;

@@ -12,6 +12,7 @@ import {
   Timers,
   type Transport,
   TrunklineError,
+  Turns,
 } from '@trunkline/proto';
 
 /** Repeatable random numbers (mulberry32). */
@@ -63,6 +64,7 @@ export class MemoryWorld {
       timers: this.timers,
       random: this.random,
       flusher: new Flusher((run) => this.later(run)),
+      turns: new Turns(this.clock, this.timers),
       identity: { instance: this.random.bytes(16), name },
       limits: { ...defaultSessionLimits, ...limits },
     };
@@ -92,7 +94,8 @@ export class MemoryWorld {
       this.timers.advance();
       await this.settle();
     }
-    this.time = end;
+    // what is handled may take time, too
+    this.time = Math.max(this.time, end);
     this.timers.advance();
     await this.settle();
   }

@@ -96,5 +96,6 @@ export function makeQueueScenario(seed: number): QueueScenario {
     faultEvery: dice.pick([300, 700, 2000]),
     network: { delay: dice.pick([1, 1, 10]), jitter: dice.pick([1, 5, 60]), redial: dice.pick([20, 200]) },
     blackout: false,
+    dear: false,
   };
 }
