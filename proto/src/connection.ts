@@ -142,14 +142,21 @@ export class Connection implements TimerOwner {
     this.startAttempt();
   }
 
+  /** The time for an address. A single one that is down is dialled by its transport; up and silent it may be dead, and neither end hears of it. */
   private startAttempt(): void {
-    const { addresses, attempt = 2000, context } = this.options;
-    context.timers.start(this.attemptTimer, addresses.length === 1 ? attempt * PATIENCE : attempt);
+    const { attempt = 2000, context } = this.options;
+    if (!this.single) context.timers.start(this.attemptTimer, attempt);
+    else if (this.linkUp) context.timers.start(this.attemptTimer, attempt * PATIENCE);
+  }
+
+  private get single(): boolean {
+    return this.options.addresses.length === 1;
   }
 
   private up(link: Link): void {
     if (link !== this.link || this.state === 'closed') return;
     this.linkUp = true;
+    if (this.single && this.state === 'connecting') this.startAttempt();
     if (this.session === undefined) this.helloSoon();
     else this.session.ping();
   }
@@ -158,6 +165,7 @@ export class Connection implements TimerOwner {
     if (link !== this.link || this.state === 'closed') return;
     this.linkUp = false;
     this.options.context.timers.stop(this.helloTimer);
+    if (this.single) this.options.context.timers.stop(this.attemptTimer);
     this.options.log.debug({ address: this.address, reason }, 'link down');
     this.lastDown = reason;
     this.session?.down(reason);
@@ -208,9 +216,7 @@ export class Connection implements TimerOwner {
       return;
     }
     if (this.state !== 'connecting') return;
-    // a link that is down is dialled by its transport; one that is up and silent may be dead, and neither end hears of it
-    if (this.options.addresses.length === 1 && !this.linkUp) this.startAttempt();
-    else this.nextAddress();
+    this.nextAddress();
   }
 
   private nextAddress(): void {
@@ -269,7 +275,7 @@ export class Connection implements TimerOwner {
       for (const role of [...this.roles]) role.onLost(reason, false);
       if (this.closedBy !== undefined) return;
       this.startAttempt();
-    } else if (this.options.addresses.length > 1 && this.linkUp) {
+    } else if (!this.single && this.linkUp) {
       // it is there and refuses: another one may not
       this.nextAddress();
       return;
