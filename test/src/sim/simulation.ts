@@ -275,7 +275,7 @@ export class Simulation implements Watched, ProviderWorld, SubscriberWorld, Faul
     if (sender.name !== DISPATCHER || wire.dialler.name === STRANGER) return;
     messagesOf(batch, (message) => {
       this.tell((checker) => checker.sent?.(wire, message));
-      this.book.sent(wire, message, this.world.now);
+      this.book.sent(wire, message, this.world.now, this.world.stepBegan);
     });
   }
 

@@ -70,8 +70,7 @@ export class World {
   /** Whether handling messages takes time, now and then. */
   dear = false;
   private dearLeft = 0;
-  /** Most time that went by within one event, ms: so much may lie between what happens and what a checker sees of it. */
-  longestStep = 0;
+  /** When the event began that is handled now: time may pass within it, before a checker sees what happened. */
   stepBegan = 0;
   private readonly heap: Event[] = [];
   private order = 0;
@@ -169,7 +168,6 @@ export class World {
         this.flush();
         for (let turn = 0; turn < TURNS; turn++) await undefined;
       } while (this.deferred.length > 0);
-      this.longestStep = Math.max(this.longestStep, this.now - this.stepBegan);
       if (process?.alive) this.afterStep(process);
     } catch (error) {
       this.fail(error);

@@ -167,7 +167,7 @@ test('rule 10: identical requests of two clients are one call upstream', async (
 });
 
 test('a slow loop is told what it missed, and goes on', async () => {
-  const { dispatcher, dial, respond } = await bench({}, { session: { outbox: '100KiB' } });
+  const { dispatcher, dial, respond } = await bench({}, { session: { outbox: '64KiB' } });
   const client = new Client(dial({ receiveWindow: 20_000 }));
   const subscription = client.subscribe(1);
   const gaps: number[] = [];

@@ -2,7 +2,7 @@ import type { Checker, Watched } from './checker.js';
 import { Damage, Flow, NothingLeft } from './flow.js';
 import { Arrivals, Linger, OptionsStay, ProviderCalls } from './provider-side.js';
 import { Answers, Ends, Generations, Sequences, Silence } from './subscriber-side.js';
-import { OneUpstream, Probe, RequestWindow, Resend } from './upstreams.js';
+import { OneUpstream, OwnAnswers, Probe, RequestWindow, Resend } from './upstreams.js';
 import type { WireBook } from './wire-book.js';
 
 export { Checker, type Watched, type WireMessage } from './checker.js';
@@ -15,6 +15,7 @@ export function makeCheckers(sim: Watched, book: WireBook): Checker[] {
     new Resend(sim, book),
     new RequestWindow(sim),
     new Probe(sim, book),
+    new OwnAnswers(sim, book),
     new ProviderCalls(sim),
     new OptionsStay(sim),
     new Linger(sim),

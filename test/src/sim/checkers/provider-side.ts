@@ -111,16 +111,15 @@ export class Linger extends Checker {
     const before = this.known.get(stream);
     // somebody may have come and gone within one step
     if (before?.joins === joins) return before;
-    return { at: this.sim.world.now, linger: stream.service.definition.linger, joins };
+    return { at: this.sim.world.stepBegan, linger: stream.service.definition.linger, joins };
   }
 
   private gone(stream: Stream, left: Left | undefined): void {
     // a stream that no provider had answered has nothing to linger for
     if (this.sim.ledgers.of(stream).ended || stream.status === 'pending') return;
-    const { now } = this.sim.world;
-    const { at, linger } = left ?? { at: now, linger: stream.service.definition.linger };
-    const least = linger - this.sim.world.longestStep;
-    this.check(now - at >= least, () => `${stream.code}: gone ${now - at} ms after the last left, linger ${linger}`);
+    const { now, stepBegan } = this.sim.world;
+    const { at, linger } = left ?? { at: stepBegan, linger: stream.service.definition.linger };
+    this.check(now - at >= linger, () => `${stream.code}: gone ${now - at} ms after the last left, linger ${linger}`);
   }
 }
 

@@ -6,6 +6,8 @@ import type { WireMessage } from './checker.js';
 export class UpstreamRecord {
   requests = 0;
   lastRequest = 0;
+  /** When the step began that the last request was decided in: time may pass before it leaves. */
+  askedFrom = 0;
   lastProbe = 0;
   probes = 0;
   /** When the dispatcher last heard of it; 0: never. */
@@ -36,7 +38,7 @@ export class WireBook {
     return record;
   }
 
-  sent(wire: Wire, { type, line, generation }: WireMessage, now: number): void {
+  sent(wire: Wire, { type, line, generation }: WireMessage, now: number, stepBegan: number): void {
     if (type !== Type.REQUEST && type !== Type.PROBE) return;
     const record = this.record(wire, line, generation);
     if (type === Type.PROBE) {
@@ -45,6 +47,7 @@ export class WireBook {
     } else {
       record.requests++;
       record.lastRequest = now;
+      record.askedFrom = stepBegan;
       record.waiting = false;
     }
   }
