@@ -12,26 +12,13 @@ const RECEIVERS = 2;
 /** Subscriptions that come and go, beside those that stay. */
 const VISITORS = 50;
 const MOST_GROWTH = 0.05;
-const SAMPLE_MS = 200;
+const SAMPLE_MS = 1000;
 const WARM_MS = 30_000;
-/**
- * For malloc of glibc, in all processes: the bytes of a large batch go back to the system when they are freed. By default it keeps
- * them for the next ones, as many as there ever were at once, so that resident memory tells how far a thread once fell
- * behind (10 % more or less at any time) and hides what is still in use.
- */
-const MMAP_THRESHOLD = 128 * 1024;
-/**
- * For V8, in all processes: the young generation has its full size (2 × 16 MiB) from the start. Left alone it comes to it within some
- * minutes at full speed, or shrinks again, which is neither use nor loss of memory.
- */
-const YOUNG_GENERATION = '--min-semi-space-size=16';
 
 const usage = `npm run soak -- --minutes N
   Full speed with subscribers coming and going, after half a minute of warm-up. Prints the resident memory of every
-  process per minute: the least, which is what is in use right after garbage was collected, and the median in brackets;
-  exit code 1 when the least of the last minute is more than 5 % above that of the first. Freed batches are given
-  back to the system at once (MALLOC_MMAP_THRESHOLD_), and V8's young generation has its full size from the start
-  (--min-semi-space-size), so that what changes is in use.`;
+  process per minute (median of its seconds); exit code 1 when that of the last minute differs from the first by more
+  than 5 %.`;
 
 function readMinutes() {
   const { values } = parseArgs({ options: { minutes: { type: 'string' }, help: { type: 'boolean' } } });
@@ -46,8 +33,6 @@ async function main() {
     console.error(`${usage}\n  N is an integer from 2, default 10`);
     return 2;
   }
-  process.env.MALLOC_MMAP_THRESHOLD_ = String(MMAP_THRESHOLD);
-  process.env.BENCH_NODE_FLAGS = YOUNG_GENERATION;
   return Cast.with('trunkline', async (cast) => {
     const args = { system: 'trunkline', url: cast.url, channels: [CHANNEL], stamps: false };
     const sender = cast.worker('sender');
@@ -71,9 +56,7 @@ async function main() {
       perMinute.push(await sampleMinute(pids));
       const rate = (await Promise.all(windows)).reduce((total, window) => total + window.rate, 0);
       const visits = (await visitors.call('visits')) - before;
-      const sizes = Object.entries(perMinute.at(-1)).map(
-        ([name, { least, middle }]) => `${name} ${mebibytes(least)} (${mebibytes(middle)})`,
-      );
+      const sizes = Object.entries(perMinute.at(-1)).map(([name, bytes]) => `${name} ${mebibytes(bytes)}`);
       console.log(`minute ${minute}: ${amount(rate, '/s')} deliveries/s, ${visits} visits, MiB: ${sizes.join(' · ')}`);
     }
     return verdict(perMinute[0], perMinute.at(-1));
@@ -86,21 +69,17 @@ async function sampleMinute(pids) {
     for (const [name, pid] of Object.entries(pids)) samples[name].push(residentBytes(pid));
     await pause(SAMPLE_MS);
   }
-  return Object.fromEntries(
-    Object.entries(samples).map(([name, bytes]) => [name, { least: Math.min(...bytes), middle: median(bytes) }]),
-  );
+  return Object.fromEntries(Object.entries(samples).map(([name, bytes]) => [name, median(bytes)]));
 }
 
 function verdict(first, last) {
   let exit = 0;
-  for (const [name, { least }] of Object.entries(first)) {
-    const change = last[name].least / least - 1;
-    const ok = change <= MOST_GROWTH;
+  for (const [name, bytes] of Object.entries(first)) {
+    const change = last[name] / bytes - 1;
+    const ok = Math.abs(change) <= MOST_GROWTH;
     if (!ok) exit = 1;
     const percent = `${change >= 0 ? '+' : ''}${(100 * change).toFixed(1)} %`;
-    console.log(
-      `${name}: ${mebibytes(least)} → ${mebibytes(last[name].least)} MiB, ${percent} ${ok ? 'ok' : 'NOT OK'}`,
-    );
+    console.log(`${name}: ${mebibytes(bytes)} → ${mebibytes(last[name])} MiB, ${percent} ${ok ? 'ok' : 'NOT OK'}`);
   }
   return exit;
 }

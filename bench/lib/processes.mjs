@@ -129,7 +129,7 @@ export class Worker {
 
   constructor(role) {
     this.#role = role;
-    const execArgv = ['--max-old-space-size=8192', ...nodeFlags(role)];
+    const execArgv = ['--max-old-space-size=8192', ...profiling(role)];
     this.#child = fork(workerFile, [role], { execArgv, detached: true });
     workers.add(this);
     this.#child.on('message', ({ id, value, error }) => {
@@ -175,14 +175,10 @@ export class Worker {
   }
 }
 
-/**
- * Flags of Node for a process: those of BENCH_NODE_FLAGS, and with BENCH_PROFILE=role,… CPU profiles of these roles in
- * BENCH_PROFILE_DIR; `daemon` is the dispatcher.
- */
-export function nodeFlags(role) {
-  const flags = (process.env.BENCH_NODE_FLAGS ?? '').split(' ').filter((flag) => flag !== '');
-  if (!(process.env.BENCH_PROFILE ?? '').split(',').includes(role)) return flags;
-  return [...flags, '--cpu-prof', `--cpu-prof-dir=${process.env.BENCH_PROFILE_DIR ?? 'profiles'}`];
+/** BENCH_PROFILE=role,… writes CPU profiles of these roles to BENCH_PROFILE_DIR; `daemon` is the dispatcher. */
+export function profiling(role) {
+  if (!(process.env.BENCH_PROFILE ?? '').split(',').includes(role)) return [];
+  return ['--cpu-prof', `--cpu-prof-dir=${process.env.BENCH_PROFILE_DIR ?? 'profiles'}`];
 }
 
 /** Ends everything at once: for the end of the bench, whatever it was. */

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { packageVersion } from '../lib/machine.mjs';
-import { freePort, nodeFlags, startServer } from '../lib/processes.mjs';
+import { freePort, profiling, startServer } from '../lib/processes.mjs';
 
 const program = fileURLToPath(new URL('../lib/forwarder.mjs', import.meta.url));
 
@@ -22,7 +22,7 @@ export default {
   async start() {
     const port = await freePort();
     const url = `tcp://127.0.0.1:${port}`;
-    const args = [...nodeFlags('forwarder'), program, url];
+    const args = [...profiling('forwarder'), program, url];
     return { ...(await startServer('limit', process.execPath, args, { port })), url };
   },
 

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { freePort, nodeFlags, scratch, startServer } from '../lib/processes.mjs';
+import { freePort, profiling, scratch, startServer } from '../lib/processes.mjs';
 
 export const program = fileURLToPath(new URL('../../cli/bin/trunkline.js', import.meta.url));
 const manifest = new URL('../../dispatcher/package.json', import.meta.url);
@@ -36,7 +36,7 @@ export default {
     const at = port ?? (await freePort());
     const file = join(mkdtempSync(join(scratch(), 'trunkline-')), 'config.json');
     writeFileSync(file, JSON.stringify({ listen: [`tcp://127.0.0.1:${at}`], services, log: { level: 'warn' } }));
-    const args = [...nodeFlags('daemon'), program, 'dispatcher', '--config', file];
+    const args = [...profiling('daemon'), program, 'dispatcher', '--config', file];
     const server = await startServer('trunkline', process.execPath, args, { port: at });
     return { ...server, url: `tcp://127.0.0.1:${at}`, port: at };
   },

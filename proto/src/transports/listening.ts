@@ -1,8 +1,7 @@
 import { TrunklineError } from '../errors.js';
 import type { Listener } from '../ports.js';
-import { type Address, formatAddress, isHostName } from './address.js';
+import { type Address, formatAddress } from './address.js';
 import { bindIpc, type IpcFile, removeIpc } from './ipc.js';
-import { lookUp } from './resolve.js';
 
 /** A listener before it is bound. */
 export interface Bindable extends Listener {
@@ -41,14 +40,6 @@ export async function bind(
     await release();
     throw listenError(text, error);
   }
-}
-
-/** The host to bind, as a number: a name becomes the first of its addresses. @throws TrunklineError ADDRESS_INVALID */
-export async function numericHost(host: string, text: string): Promise<string> {
-  if (!isHostName(host)) return host;
-  const [first] = await lookUp(host);
-  if (first !== undefined) return first;
-  throw new TrunklineError('ADDRESS_INVALID', `cannot listen at "${text}": the host name is unknown`);
 }
 
 function listenError(address: string, error: unknown): unknown {

@@ -1,9 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Dealer, type Event, type SocketOptions } from 'zeromq';
-import { HANDSHAKE_REFUSED, type Link, type LinkEvents } from '../../ports.js';
-import { type Address, formatAddress, hostText, isHostName, isIPv6 } from '../address.js';
+import { HANDSHAKE_REFUSED, type LinkEvents } from '../../ports.js';
+import { type Address, formatAddress, hostText, isIPv6 } from '../address.js';
 import { NO_CONNECTION, reconnectPause, UNANSWERED } from '../reconnect.js';
-import { lookUp } from '../resolve.js';
+import { numericHost } from '../resolve.js';
+import type { Dialled } from '../socket-transport.js';
 import { ended, monitorLoop, plainBytes, type Receiver, receiveLoop } from './receive.js';
 import { socketOptions, type ZmqSettings } from './settings.js';
 
@@ -14,7 +15,7 @@ interface DialledOptions {
   /** Asked anew for each attempt, so that changed keys count from the next one. */
   security(): SocketOptions<Dealer>;
   /** Called once, when nothing of a closed link is left. */
-  gone(link: DialledLink): void;
+  over(link: DialledLink): void;
 }
 
 /**
@@ -22,7 +23,7 @@ interface DialledOptions {
  * gives up for ever after a protocol error (an oversize batch, a stranger at the address, a refused handshake) and looks
  * a name up once, in its I/O thread.
  */
-export class DialledLink implements Link {
+export class DialledLink implements Dialled {
   readonly label: string;
   readonly #target: Address;
   readonly #events: LinkEvents;
@@ -69,11 +70,11 @@ export class DialledLink implements Link {
     clearTimeout(this.#timer);
     this.#socket?.close();
     this.#socket = undefined;
-    void this.closed().then(() => this.#more.gone(this));
+    void this.gone().then(() => this.#more.over(this));
   }
 
   /** Resolves when nothing of the link is left, also of its earlier sockets. */
-  async closed(): Promise<void> {
+  async gone(): Promise<void> {
     await ended(Promise.all(this.#ending), this.#settings);
   }
 
@@ -81,15 +82,11 @@ export class DialledLink implements Link {
     if (this.#closed) return;
     const target = this.#target;
     if (target.scheme === 'ipc') return this.#connect(formatAddress(target), false);
-    let host = target.host;
-    if (isHostName(host)) {
-      const hosts = await lookUp(host);
-      if (this.#closed) return;
-      if (hosts.length === 0) {
-        this.#settings.log.warn({ link: this.label }, 'the host name is unknown');
-        return this.#again();
-      }
-      host = hosts[this.#attempts % hosts.length]!;
+    const host = await numericHost(target.host, this.#attempts);
+    if (this.#closed) return;
+    if (host === undefined) {
+      this.#settings.log.warn({ link: this.label }, 'the host name is unknown');
+      return this.#again();
     }
     this.#connect(`tcp://${hostText(host)}:${target.port}`, isIPv6(host));
   }

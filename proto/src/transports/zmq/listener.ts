@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { type Event, Router, type SocketOptions } from 'zeromq';
+import { TrunklineError } from '../../errors.js';
 import type { Link, LinkEvents } from '../../ports.js';
 import type { Bindable } from '../listening.js';
 import { RareWarnings } from '../rare-warnings.js';
@@ -106,6 +107,7 @@ export class ZmqListener implements Bindable {
   }
 
   async start(): Promise<number> {
+    if (this.ended) throw new TrunklineError('CLOSED', 'the transport was closed before');
     if (!this.#settings.polled) {
       this.#gone = monitorLoop(this.#socket, this.#settings, (event) => this.#monitored(event));
     }

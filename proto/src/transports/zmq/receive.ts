@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import type { Dealer, Event, Router } from 'zeromq';
-import { guarded, longestStepMs, receiverFailed } from '../step-bounds.js';
+import { LONGEST_TURN } from '../../turns.js';
+import { guarded, receiverFailed } from '../guarded.js';
 import type { ZmqSettings } from './settings.js';
 
 export interface Receiver {
@@ -75,7 +76,7 @@ class Step {
   get full(): boolean {
     const { stepBatches, stepBytes } = this.settings;
     if (this.batches >= stepBatches || this.bytes >= stepBytes) return true;
-    return this.batches > 0 && performance.now() - this.begun > longestStepMs;
+    return this.batches > 0 && performance.now() - this.begun > LONGEST_TURN;
   }
 
   take(frames: Buffer[]): void {

@@ -1,9 +1,8 @@
 import { Context, context as shared } from 'zeromq';
 import { TrunklineError } from '../../errors.js';
-import type { Link, LinkEvents, Listener, Transport } from '../../ports.js';
-import { type Address, formatAddress, hostText, parseAddress } from '../address.js';
-import { bind, numericHost } from '../listening.js';
-import type { TransportCounters } from '../settings.js';
+import type { LinkEvents } from '../../ports.js';
+import { type Address, formatAddress, hostText, isIPv6 } from '../address.js';
+import { type Dialled, SocketTransport } from '../socket-transport.js';
 import { checkCurve, clientSecurity, KeyGuard, serverSecurity } from './curve.js';
 import { DialledLink } from './dialled.js';
 import { ZmqListener } from './listener.js';
@@ -22,33 +21,25 @@ const maxSockets = 20_000;
  * The ports over ZeroMQ's own library: one ROUTER per address listened at, one DEALER per address dialled. A link's
  * `send` never waits and never throws. For CURVE; without it `ZmtpTransport` has less on the way.
  */
-export class ZmqTransport implements Transport {
-  readonly #settings: ZmqSettings;
-  readonly #listeners = new Set<ZmqListener>();
-  readonly #links = new Set<DialledLink>();
+export class ZmqTransport extends SocketTransport<ZmqSettings> {
   #curve: CurveOptions | undefined;
   #guard: KeyGuard | undefined;
-  #closing: Promise<void> | undefined;
 
   /** @throws TrunklineError OPTION_INVALID */
   constructor(options: ZmqTransportOptions = {}) {
     const { curve, ioThreads } = options;
     if (curve !== undefined) checkCurve(curve);
-    this.#curve = curve;
     // Who may come in is asked once per context, so a transport that decides it has one of its own.
     const context = curve?.allowedKeys === undefined ? shared : new Context();
-    this.#settings = zmqSettings(options, context);
+    super(zmqSettings(options, context));
+    this.#curve = curve;
     try {
       if (context.maxSockets < maxSockets) context.maxSockets = maxSockets;
       if (ioThreads !== undefined) context.ioThreads = ioThreads;
     } catch (error) {
-      this.#settings.log.debug({ error }, 'the ZeroMQ context is in use and keeps its settings');
+      this.settings.log.debug({ error }, 'the ZeroMQ context is in use and keeps its settings');
     }
-    if (curve?.allowedKeys !== undefined) this.#guard = new KeyGuard(this.#settings, curve.allowedKeys);
-  }
-
-  get counters(): Readonly<TransportCounters> {
-    return this.#settings.counters;
+    if (curve?.allowedKeys !== undefined) this.#guard = new KeyGuard(this.settings, curve.allowedKeys);
   }
 
   /**
@@ -65,62 +56,29 @@ export class ZmqTransport implements Transport {
     if (this.#guard !== undefined) this.#guard.allowed = new Set(curve.allowedKeys);
   }
 
-  async listen(address: string, events: LinkEvents): Promise<Listener> {
-    const target = parseAddress(address, { listen: true });
-    this.#assertOpen();
-    const endpoint = await endpointOf(target, address);
-    this.#assertOpen();
+  protected createListener(text: string, place: Address, events: LinkEvents): ZmqListener {
     this.#guard?.start();
-    const listener = new ZmqListener(address, endpoint, events, this.#settings, {
-      ipv6: endpoint.startsWith('tcp://['),
+    return new ZmqListener(text, endpointOf(place), events, this.settings, {
+      ipv6: place.scheme === 'tcp' && isIPv6(place.host),
       ...(this.#curve === undefined ? {} : serverSecurity(this.#curve)),
     });
-    this.#listeners.add(listener);
-    await bind(
-      address,
-      target,
-      listener,
-      () => this.#assertOpen(),
-      () => this.#listeners.delete(listener),
-    );
-    return listener;
   }
 
-  dial(address: string, events: LinkEvents): Link {
-    const target = parseAddress(address);
-    this.#assertOpen();
-    if (this.#curve !== undefined) clientSecurity(this.#curve, address);
-    const link = new DialledLink(target, events, this.#settings, {
-      security: () => (this.#curve === undefined ? {} : clientSecurity(this.#curve, address)),
-      gone: (closed) => this.#links.delete(closed),
+  protected createLink(text: string, target: Address, events: LinkEvents, over: (link: Dialled) => void): DialledLink {
+    if (this.#curve !== undefined) clientSecurity(this.#curve, text);
+    return new DialledLink(target, events, this.settings, {
+      security: () => (this.#curve === undefined ? {} : clientSecurity(this.#curve, text)),
+      over,
     });
-    this.#links.add(link);
-    return link;
   }
 
-  /** Closes every listener and link. Resolves in every state, at most about a second after the linger time. */
-  close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
-  }
-
-  async #close(): Promise<void> {
-    for (const link of this.#links) link.close();
-    await Promise.all([
-      ...[...this.#listeners].map((listener) => listener.close()),
-      ...[...this.#links].map((link) => link.closed()),
-    ]);
+  protected override release(): void {
     this.#guard?.close();
-  }
-
-  #assertOpen(): void {
-    if (this.#closing !== undefined) throw new TrunklineError('CLOSED', 'the transport was closed before');
   }
 }
 
 /** What ZeroMQ is told to bind. */
-async function endpointOf(target: Address, text: string): Promise<string> {
-  if (target.scheme === 'ipc') return formatAddress(target);
-  const host = await numericHost(target.host, text);
-  return `tcp://${hostText(host)}:${target.port === 0 ? '*' : target.port}`;
+function endpointOf(place: Address): string {
+  if (place.scheme === 'ipc') return formatAddress(place);
+  return `tcp://${hostText(place.host)}:${place.port === 0 ? '*' : place.port}`;
 }

@@ -1,9 +1,10 @@
 import { connect, type NetConnectOpts, type Socket } from 'node:net';
-import { HANDSHAKE_REFUSED, type Link, type LinkEvents } from '../../ports.js';
-import { type Address, formatAddress, isHostName } from '../address.js';
+import { HANDSHAKE_REFUSED, type LinkEvents } from '../../ports.js';
+import { type Address, formatAddress } from '../address.js';
 import { NO_CONNECTION, reconnectPause, UNANSWERED } from '../reconnect.js';
-import { lookUp } from '../resolve.js';
+import { numericHost } from '../resolve.js';
 import type { Settings } from '../settings.js';
+import type { Dialled } from '../socket-transport.js';
 import { Peer, type PeerOwner } from './peer.js';
 import { ReadRoom } from './read-room.js';
 import { Step, type StepOwner } from './step.js';
@@ -11,7 +12,7 @@ import { Step, type StepOwner } from './step.js';
 const keepAliveMs = 60_000;
 
 /** One dialled address; after each lost or refused connection it is dialled again. */
-export class DialledLink implements Link, PeerOwner, StepOwner {
+export class DialledLink implements Dialled, PeerOwner, StepOwner {
   readonly label: string;
   private readonly step: Step;
   private peer: Peer | undefined;
@@ -95,15 +96,11 @@ export class DialledLink implements Link, PeerOwner, StepOwner {
     if (this.closed) return;
     const { target } = this;
     if (target.scheme === 'ipc') return this.connect({ path: target.path });
-    let { host } = target;
-    if (isHostName(host)) {
-      const hosts = await lookUp(host);
-      if (this.closed) return;
-      if (hosts.length === 0) {
-        this.settings.log.warn({ link: this.label }, 'the host name is unknown');
-        return this.again();
-      }
-      host = hosts[this.attempts % hosts.length]!;
+    const host = await numericHost(target.host, this.attempts);
+    if (this.closed) return;
+    if (host === undefined) {
+      this.settings.log.warn({ link: this.label }, 'the host name is unknown');
+      return this.again();
     }
     this.connect({ host, port: target.port, noDelay: true, keepAlive: true, keepAliveInitialDelay: keepAliveMs });
   }

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer';
 import type { Socket } from 'node:net';
+import { guarded, receiverFailed } from '../guarded.js';
 import type { Settings } from '../settings.js';
-import { guarded, receiverFailed } from '../step-bounds.js';
 import { type FrameOwner, FrameReader } from './frames.js';
 import {
   GREETING_BYTES,

@@ -1,5 +1,6 @@
+import { LONGEST_TURN } from '../../turns.js';
+import { guarded } from '../guarded.js';
 import type { Settings } from '../settings.js';
-import { guarded, longestStepMs } from '../step-bounds.js';
 
 /** Whose connections share one step. */
 export interface StepOwner {
@@ -49,7 +50,7 @@ export class Step {
 
   /** Whether it goes on for so long, in one step or several, that timers want a turn; no more should be read before `later`. */
   get overdue(): boolean {
-    return this.scheduled && performance.now() - this.begun > longestStepMs;
+    return this.scheduled && performance.now() - this.begun > LONGEST_TURN;
   }
 
   /** Calls when others have had their turn. */

@@ -1,9 +1,7 @@
-import type { ListenOptions } from 'node:net';
-import { TrunklineError } from '../../errors.js';
-import type { Link, LinkEvents, Listener, Transport } from '../../ports.js';
-import { type Address, parseAddress } from '../address.js';
-import { bind, numericHost } from '../listening.js';
-import { type Settings, settingsOf, type TransportCounters, type TransportOptions } from '../settings.js';
+import type { LinkEvents } from '../../ports.js';
+import type { Address } from '../address.js';
+import { type Settings, settingsOf, type TransportOptions } from '../settings.js';
+import { type Dialled, SocketTransport } from '../socket-transport.js';
 import { DialledLink } from './dialled.js';
 import { ZmtpListener } from './listener.js';
 
@@ -14,68 +12,21 @@ export type { TransportCounters, TransportOptions } from '../settings.js';
  * may be at the other end, and no thread stands between a message and the system. A link's `send` never waits and never
  * throws.
  */
-export class ZmtpTransport implements Transport {
-  readonly #settings: Settings;
-  readonly #listeners = new Set<ZmtpListener>();
-  readonly #links = new Set<DialledLink>();
-  #closing: Promise<void> | undefined;
-
+export class ZmtpTransport extends SocketTransport<Settings> {
   /** @throws TrunklineError OPTION_INVALID */
   constructor(options: TransportOptions = {}) {
-    this.#settings = settingsOf(options);
+    super(settingsOf(options));
   }
 
-  get counters(): Readonly<TransportCounters> {
-    return this.#settings.counters;
+  protected createListener(text: string, place: Address, events: LinkEvents): ZmtpListener {
+    const where =
+      place.scheme === 'ipc'
+        ? { path: place.path }
+        : { host: place.host === '*' ? '0.0.0.0' : place.host, port: place.port };
+    return new ZmtpListener(text, where, events, this.settings);
   }
 
-  async listen(address: string, events: LinkEvents): Promise<Listener> {
-    const target = parseAddress(address, { listen: true });
-    this.#assertOpen();
-    const place = await placeOf(target, address);
-    this.#assertOpen();
-    const listener = new ZmtpListener(address, place, events, this.#settings);
-    this.#listeners.add(listener);
-    await bind(
-      address,
-      target,
-      listener,
-      () => this.#assertOpen(),
-      () => this.#listeners.delete(listener),
-    );
-    return listener;
+  protected createLink(_text: string, target: Address, events: LinkEvents, over: (link: Dialled) => void): DialledLink {
+    return new DialledLink(target, events, this.settings, over);
   }
-
-  dial(address: string, events: LinkEvents): Link {
-    const target = parseAddress(address);
-    this.#assertOpen();
-    const link = new DialledLink(target, events, this.#settings, (closed) => this.#links.delete(closed));
-    this.#links.add(link);
-    return link;
-  }
-
-  /** Closes every listener and link. Resolves in every state, soon after the linger time. */
-  close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
-  }
-
-  async #close(): Promise<void> {
-    for (const link of this.#links) link.close();
-    await Promise.all([
-      ...[...this.#listeners].map((listener) => listener.close()),
-      ...[...this.#links].map((link) => link.gone()),
-    ]);
-  }
-
-  #assertOpen(): void {
-    if (this.#closing !== undefined) throw new TrunklineError('CLOSED', 'the transport was closed before');
-  }
-}
-
-/** What the system is told to bind. */
-async function placeOf(target: Address, text: string): Promise<ListenOptions> {
-  if (target.scheme === 'ipc') return { path: target.path };
-  const host = target.host === '*' ? '0.0.0.0' : await numericHost(target.host, text);
-  return { host, port: target.port };
 }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { LONGEST_TURN } from '@trunkline/proto';
 import { settingsOf, type TransportOptions } from '../../../../../proto/dist/transports/settings.js';
-import { longestStepMs } from '../../../../../proto/dist/transports/step-bounds.js';
 import { Step } from '../../../../../proto/dist/transports/zmtp/step.js';
 
 /** A step, the batches of each that ended, and the clock. */
@@ -72,7 +72,7 @@ test('a turn is overdue after its time, in however many steps it went', async (t
   for (let count = 0; count < 5; count++) {
     take(1);
     assert.equal(step.overdue, false);
-    pass(longestStepMs / 5);
+    pass(LONGEST_TURN / 5);
   }
   pass(1);
   take(1);
